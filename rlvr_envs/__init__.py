@@ -1,0 +1,1 @@
+"""Environments with verifiable rewards for training multi-turn LLM agents."""

@@ -1,0 +1,1 @@
+"""The environments, and the one loop that they share."""

@@ -1,0 +1,1 @@
+"""The terminal modality: a shell in a sandbox."""

@@ -1,0 +1,88 @@
+"""Every error that the package raises, sorted by whose fault it is.
+
+RlvrError
+├── WorldError          the episode is void: `infra_error`, never a score
+│   ├── SandboxError    the sandbox or its host failed
+│   ├── SnapshotError   an image or a layer is missing, damaged or changed
+│   └── VerifierError   the judge itself failed
+└── CallerError         raised at once, names the remedy
+    ├── ResetNeeded     `step` before `reset`, or after the end
+    ├── TaskError       a task folder is wrong; names file and line
+    └── MissingRequirement  this machine lacks a binary, a package or a privilege
+
+What the agent does wrong is no exception: it becomes a `ToolResult`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class RlvrError(Exception):
+    """Root of the tree; carries what to do about it."""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(f"{message} Remedy: {remedy}" if remedy else message)
+        self.remedy = remedy
+
+
+class WorldError(RlvrError):
+    """The world or the judge broke; the episode carries no learning signal."""
+
+
+class SandboxError(WorldError):
+    """A sandbox could not be started, reached, frozen or removed."""
+
+
+class SnapshotError(WorldError):
+    """An image or a layer is missing, damaged, or not what its digest says."""
+
+
+class VerifierError(WorldError):
+    """The judge failed for a reason that the submission did not cause."""
+
+
+class CallerError(RlvrError):
+    """The program that called us used us wrongly, or the machine lacks something."""
+
+
+class ResetNeeded(CallerError, RuntimeError):
+    """`step` was called without a living episode."""
+
+
+class MissingRequirement(CallerError, RuntimeError):
+    """A binary, a package, a kernel feature or a privilege is not there."""
+
+
+class TaskError(CallerError, ValueError):
+    """A task folder breaks the format."""
+
+    def __init__(
+        self, message: str, *, file: Path | str, line: int = 0, remedy: str = ""
+    ) -> None:
+        where = f"{file}:{line}" if line else str(file)
+        super().__init__(f"{where}: {message}", remedy=remedy)
+        self.file = Path(file)
+        self.line = line
+
+
+@contextmanager
+def boundary(kind: type[WorldError], doing: str) -> Iterator[None]:
+    """Turn an unexpected exception into the world's error at a boundary.
+
+    Args:
+        kind: What to raise.
+        doing: What was being done, as a clause: ``"mounting the final state"``.
+
+    Raises:
+        kind: If the block raised anything that is not ours already.
+    """
+    try:
+        yield
+    except RlvrError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise kind(f"The world broke while {doing}: {detail}.") from error

@@ -1,0 +1,1 @@
+"""Foreign task sets become ours."""

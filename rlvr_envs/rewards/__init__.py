@@ -1,0 +1,1 @@
+"""Pure functions from what happened to what a trainer learns from."""

@@ -1,0 +1,263 @@
+"""The contract that every sandbox backend keeps.
+
+prepare -> start -> spawn ... -> freeze -> kill -> (view | commit) -> destroy
+                      |-> branch (the episode lives on)
+
+A backend works on read-only layers and a spec, never on images by name.
+"""
+
+from __future__ import annotations
+
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from rlvr_envs.confinement import Confinement
+from rlvr_envs.records import Layer, Snapshot
+from rlvr_envs.state import Census
+
+HARNESS_FOLDER = "/run/rlvr"
+"""Inside: read-only to everyone there, written by the host, no part of the state."""
+
+
+class Capability(StrEnum):
+    """What a backend can do; a test asks for one of these, never for a backend."""
+
+    USERNS = "userns"
+    DISK_QUOTA = "disk_quota"
+    INODE_QUOTA = "inode_quota"
+    COMMIT = "commit"
+    BRANCH = "branch"
+    SYSTEM_VIEW = "system_view"
+    EGRESS_EVENTS = "egress_events"
+    HARNESS_LISTENERS = "harness_listeners"
+    CHECKPOINT = "checkpoint"
+    VIRTUAL_CLOCK = "virtual_clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A host folder shown read-only inside.
+
+    Attributes:
+        source: Host path; ``/proc/<pid>/root/...`` reaches another sandbox's view.
+        reowned: Its files carry the agent range's host ids and shall appear with
+            the same plain ids here (for a final root shown to a verifier).
+    """
+
+    source: Path
+    target: str
+    reowned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What to build.
+
+    Attributes:
+        id_base: First host uid and gid of the 65536 that the sandbox maps:
+            `AGENT_IDS` or `VERIFIER_IDS`, so that neither can touch the other.
+        targets: Empty folders to make at the root, for later `attach`.
+    """
+
+    snapshot: Snapshot
+    confinement: Confinement = field(default_factory=Confinement)
+    hostname: str = "sandbox"
+    id_base: int = 100_000
+    binds: tuple[Bind, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+AGENT_IDS = 100_000
+VERIFIER_IDS = 200_000
+
+
+class Process(Protocol):
+    """A process inside a sandbox, as the host sees it."""
+
+    @property
+    def pid(self) -> int:
+        """Process id in the host's namespace."""
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Return its exit status (128 + signal if killed); None if it still runs."""
+
+    def kill(self) -> None:
+        """Send SIGKILL; a process that is gone is no error."""
+
+
+class StepGroup(Protocol):
+    """The processes of one step, to be killed together on a timeout."""
+
+    def add(self, pid: int) -> None:
+        """Move a process in; its future children follow."""
+
+    def release(self, pid: int) -> None:
+        """Move a process back to the sandbox's own group."""
+
+    def kill(self, *, spare: int = 0) -> int:
+        """Kill every member but ``spare``; return how many were killed."""
+
+    def close(self) -> None:
+        """Move survivors to the sandbox's own group and remove the step's."""
+
+
+class SealedLayer(Protocol):
+    """A layer with an owner: other sandboxes may start from it until `close`."""
+
+    @property
+    def layer(self) -> Layer:
+        """The layer, on top of the snapshot that its episode started from."""
+
+    def close(self) -> None:
+        """Release its storage; idempotent."""
+
+
+class Sandbox(ABC):
+    """One sandbox, used once; `destroy` is idempotent and safe at any point."""
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self.spec = spec
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.destroy()
+
+    @classmethod
+    @abstractmethod
+    def capabilities(cls) -> frozenset[Capability]:
+        """Return what this backend can do."""
+
+    @classmethod
+    @abstractmethod
+    def check(cls) -> None:
+        """Raise `MissingRequirement` with the remedy if this machine lacks something."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Build it and start its init; returns when `spawn` works.
+
+        Raises:
+            MissingRequirement: If the machine lacks a privilege or a binary.
+            SandboxError: If the kernel or a daemon refused.
+        """
+
+    @abstractmethod
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        fds: Sequence[int],
+        env: Mapping[str, str],
+        cwd: str = "/",
+        user: int = 1000,
+        tty: bool = False,
+    ) -> Process:
+        """Start a process inside.
+
+        Args:
+            argv: The first is a path, or a name sought in ``env["PATH"]``.
+            fds: Host descriptors that become 0, 1, 2, 3, ... there. The caller
+                keeps its copies and closes them.
+            env: The whole environment.
+            cwd: Working directory inside.
+            user: Uid and gid inside; it gets no supplementary groups.
+            tty: Descriptor 0 is a terminal and becomes the controlling one.
+
+        Raises:
+            OSError: With the errno of exec or chdir, if the program cannot start.
+            SandboxError: If the sandbox is gone.
+        """
+
+    @abstractmethod
+    def step_group(self) -> StepGroup:
+        """Make the group for one step."""
+
+    @abstractmethod
+    def put(self, name: str, data: bytes) -> str:
+        """Write a file that the agent can read and not change.
+
+        Args:
+            name: A plain file name.
+            data: Its content; replaces an earlier file atomically.
+
+        Returns:
+            Its path inside, under `HARNESS_FOLDER`.
+
+        Raises:
+            SandboxError: If the harness folder is full or the sandbox gone.
+        """
+
+    @abstractmethod
+    def listen(self, kind: socket.SocketKind, address: str, port: int) -> socket.socket:
+        """Open a socket in the sandbox's network namespace, owned by the host.
+
+        Args:
+            kind: ``SOCK_STREAM`` (returned listening) or ``SOCK_DGRAM``.
+            address: A loopback IPv4 address.
+            port: 0 for any.
+        """
+
+    @abstractmethod
+    def network_counters(self) -> Mapping[str, int]:
+        """Return the namespace's own IP counters, such as ``OutNoRoutes``."""
+
+    @abstractmethod
+    def set_times(self, wall_s: float) -> None:
+        """Give files that carry the host's present time the virtual one."""
+
+    @abstractmethod
+    def attach(self, bind: Bind) -> None:
+        """Mount a folder read-only into the running sandbox, at a spec target."""
+
+    @abstractmethod
+    def freeze(self) -> None:
+        """Stop every process; nothing inside runs when this returns."""
+
+    @abstractmethod
+    def thaw(self) -> None:
+        """Let the processes of a frozen sandbox go on."""
+
+    @abstractmethod
+    def kill(self) -> Census:
+        """Freeze, kill every process, and count until none is left.
+
+        Raises:
+            SandboxError: If a process outlives the deadline.
+        """
+
+    @abstractmethod
+    def view(self) -> Path:
+        """Mount the final root read-only and return its host path; after `kill`."""
+
+    @abstractmethod
+    def upper(self) -> Path:
+        """Return the host path of the writable layer (overlay whiteouts inside)."""
+
+    @abstractmethod
+    def commit(self) -> SealedLayer:
+        """Make the writable layer of a killed sandbox a layer, without copying.
+
+        The sandbox's storage then belongs to the sealed layer.
+        """
+
+    @abstractmethod
+    def branch(self) -> SealedLayer:
+        """Freeze a living sandbox, copy its writable layer, thaw it."""
+
+    @abstractmethod
+    def destroy(self) -> None:
+        """Kill what runs and remove every trace; idempotent."""

@@ -1,0 +1,1 @@
+"""Images and layers by digest: built, stored, verified, compared."""

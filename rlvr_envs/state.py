@@ -1,0 +1,149 @@
+"""The final state of an episode, and the protocols by which rooms speak of it.
+
+A wrapper reaches an environment, and a judge reaches a runner, through these
+protocols alone; nobody above has to import anybody below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from rlvr_envs.records import Event, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A path that the episode changed against its snapshot.
+
+    Attributes:
+        path: Absolute, as inside the sandbox, surrogate-escaped.
+        kind: ``added``, ``modified``, ``removed`` or ``metadata``.
+        type: ``file``, ``dir``, ``link``, ``fifo``, ``socket``, ``device``.
+    """
+
+    path: str
+    kind: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenState:
+    """What an episode left: nothing runs any more, nothing can change it.
+
+    Attributes:
+        root: Host folder with the whole final root, mounted read-only. Names in it
+            were chosen by the agent: open them beneath the root, never by path.
+        changes: What differs from the snapshot, sorted by path.
+        survivors: Commands that were alive at the freeze (killed since), sorted.
+        facts: Modality-specific plain data that was read outside the sandbox.
+    """
+
+    root: Path
+    snapshot: Snapshot
+    changes: tuple[Change, ...] = ()
+    survivors: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A command to run in a pristine sandbox, on behalf of a verifier.
+
+    Attributes:
+        fixtures: Host folder bound read-only at ``/verifier``; ``None`` for none.
+        submission: Host folder bound read-only at ``/submission``.
+        final_root: Run on a throwaway copy of the episode's final root in place
+            of the pristine image (only for tasks whose answer is system state).
+        verdict_fd: Whether descriptor 3 is a pipe whose bytes come back.
+    """
+
+    argv: Sequence[str]
+    cwd: str = "/"
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    fixtures: Path | None = None
+    submission: Path | None = None
+    final_root: bool = False
+    user: int = 1000
+    timeout_s: float = 30.0
+    limit_bytes: int = 1 << 20
+    verdict_fd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What the command did; the exit code is -1 if it timed out."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool = False
+    verdict: bytes = b""
+
+
+class Runner(Protocol):
+    """Runs verifier commands in sandboxes that no agent ever touched."""
+
+    def run(self, request: RunRequest) -> RunResult:
+        """Run one command.
+
+        Raises:
+            SandboxError: If the sandbox failed (not if the command did).
+        """
+
+
+@runtime_checkable
+class Judgeable(Protocol):
+    """What `FrozenStateVerify` needs of an environment."""
+
+    @property
+    def instance(self) -> Any:
+        """The task instance of the living episode."""
+
+    def freeze(self) -> FrozenState:
+        """Stop, kill and count every process, then return the final state."""
+
+    def runner(self) -> Runner:
+        """Return what the verifiers of this episode may run things with."""
+
+
+@runtime_checkable
+class Spools(Protocol):
+    """What `ClipObservation` needs of an environment."""
+
+    def spool(self) -> str:
+        """Show the last call's raw output to the agent as a read-only file.
+
+        Returns:
+            Its path inside the sandbox; empty where it could not be kept.
+        """
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """What `RecordTrajectory` needs of an environment."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Digests, seeds, task and instance of the living episode; plain data."""
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by name of the last reset or step; not deterministic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What was found when a sandbox was killed.
+
+    Attributes:
+        survivors: Commands alive at the freeze other than the harness's own.
+        remaining: Processes alive afterwards; verification needs 0.
+    """
+
+    survivors: tuple[str, ...]
+    remaining: int
+    events: tuple[Event, ...] = ()

@@ -1,0 +1,1 @@
+"""Tasks: their format on disk, their instances, their loading."""

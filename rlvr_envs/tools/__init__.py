@@ -1,0 +1,1 @@
+"""Tools: schema, validation, dispatch."""

@@ -1,0 +1,1 @@
+"""Verifiers: one file for each thing that is read of a frozen state."""

@@ -1,0 +1,1 @@
+"""Layers around an environment, one file each; registry.yaml stacks them."""
