@@ -16,6 +16,19 @@ from typing import Any
 JsonObject = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things are kept on the host.
+
+    Attributes:
+        store: Images, layers and the compiled launcher; survives a reboot.
+        run: What belongs to living sandboxes; swept by the orphan reaper.
+    """
+
+    store: Path = Path("/var/lib/rlvr-envs")
+    run: Path = Path("/run/rlvr-envs")
+
+
 class ToolCategory(StrEnum):
     """What a tool does to the world; path rules follow from it."""
 

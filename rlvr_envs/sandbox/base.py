@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from rlvr_envs.confinement import Confinement
-from rlvr_envs.records import Layer, Snapshot
+from rlvr_envs.records import Layer, Places, Snapshot
 from rlvr_envs.state import Census
 
 HARNESS_FOLDER = "/run/rlvr"
@@ -121,8 +121,9 @@ class SealedLayer(Protocol):
 class Sandbox(ABC):
     """One sandbox, used once; `destroy` is idempotent and safe at any point."""
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, places: Places | None = None) -> None:
         self.spec = spec
+        self.places = places or Places()
 
     def __enter__(self) -> Self:
         self.start()
