@@ -1,0 +1,130 @@
+"""What the files of a task folder may say, as JSON Schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvr_envs.records import TamperCode
+
+_TEXT = {"type": "string", "minLength": 1}
+_NAME = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]*$"}
+_PATH = {"type": "string", "pattern": r"^/"}
+_PATHS = {"type": "array", "items": _PATH, "uniqueItems": True}
+_POSITIVE = {"type": "number", "exclusiveMinimum": 0}
+_CODES = {
+    "type": "array",
+    "items": {"enum": [str(code) for code in TamperCode]},
+    "uniqueItems": True,
+}
+
+
+def _record(required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+CALLS = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": {"type": "object"},
+    },
+}
+"""Tool calls in order, each as ``{tool: arguments}``."""
+
+BUDGET = _record(
+    {},
+    {
+        "turns": {"type": "integer", "minimum": 1},
+        "seconds": _POSITIVE,
+        "step_timeout_s": _POSITIVE,
+    },
+)
+
+CHECK = _record({"kind": _NAME, "name": _NAME}, {"options": {"type": "object"}})
+
+VERIFICATION = _record(
+    {
+        "mode": {"enum": ["artifacts", "system"]},
+        "artifacts": _PATHS,
+        "writes": _PATHS,
+        "checks": {"type": "array", "minItems": 1, "items": CHECK},
+    },
+    {"guarded": _PATHS, "timeout_s": _POSITIVE},
+)
+
+TASK = _record(
+    {
+        "title": _TEXT,
+        "difficulty": {"enum": ["easy", "medium", "hard"]},
+        "tags": {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True},
+        "workdir": _PATH,
+        "epoch": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"},
+        "version": {"type": "integer", "minimum": 1},
+        "verification": VERIFICATION,
+    },
+    {
+        "image": _NAME,
+        "user": {"enum": [0, 1000]},
+        "budget": BUDGET,
+        "env": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+)
+
+CHEATS = {
+    "type": "array",
+    "minItems": 2,
+    "items": _record({"name": _NAME, "calls": CALLS}, {"flag": _CODES, "why": _TEXT}),
+}
+
+TWINS = {
+    "type": "array",
+    "minItems": 1,
+    "items": _record({"name": _NAME, "calls": CALLS}, {"why": _TEXT}),
+}
+
+DEFENCES = {
+    "type": "array",
+    "items": {"enum": [f"D{number}" for number in range(1, 9)]},
+    "uniqueItems": True,
+}
+
+ATTACK = _record(
+    {
+        "id": {"type": "string", "pattern": r"^[A-Z][A-Za-z0-9.-]*$"},
+        "title": _TEXT,
+        "task": _NAME,
+        "calls": CALLS,
+        "defences": DEFENCES,
+        "flag": {"anyOf": [_CODES, {"enum": ["if-effect", "none"]}]},
+    },
+    {"instance": {"type": "integer", "minimum": 0}, "after_gold": CALLS},
+)
+
+TWIN = _record(
+    {
+        "id": {"type": "string", "pattern": r"^[A-Z][A-Za-z0-9.-]*$"},
+        "title": _TEXT,
+        "task": _NAME,
+        "calls": CALLS,
+    },
+    {
+        "instance": {"type": "integer", "minimum": 0},
+        "gold": {"enum": ["before", "none"]},
+    },
+)
+
+CATALOGUE = _record(
+    {
+        "attacks": {"type": "array", "minItems": 1, "items": ATTACK},
+        "twins": {"type": "array", "minItems": 1, "items": TWIN},
+    },
+    {},
+)
