@@ -14,7 +14,8 @@ class ClockRule:
     """Frozen wall time.
 
     Attributes:
-        epoch_s: Wall time at turn 0, in whole seconds since 1970, UTC.
+        epoch_s: Wall time at turn 0, in whole seconds since 1970, UTC; ``None``
+            means the task's own epoch.
         step_s: How far each turn moves it, in seconds, at least 0.
         increment_s: How far each clock reading moves it within one process.
 
@@ -22,12 +23,28 @@ class ClockRule:
         Own rule: ARCHITECTURE.md#frozen-time.
     """
 
-    epoch_s: int
+    epoch_s: int | None = None
     step_s: float = 1.0
     increment_s: float = 0.001
 
+    def __post_init__(self) -> None:
+        for name in ("step_s", "increment_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"clock {name} must be zero or more, not {value!r}.")
+
+    def starting(self, epoch_s: int) -> ClockRule:
+        """Return the rule with an epoch; one that it has already stays."""
+        return self if self.epoch_s is not None else replace(self, epoch_s=epoch_s)
+
     def at_turn(self, turn: int) -> float:
-        """Return the wall time that turn number ``turn`` starts at, in seconds."""
+        """Return the wall time that turn number ``turn`` starts at, in seconds.
+
+        Raises:
+            ValueError: If the rule has no epoch yet.
+        """
+        if self.epoch_s is None:
+            raise ValueError("This clock has no epoch yet: call `starting` first.")
         return self.epoch_s + turn * self.step_s
 
 

@@ -1,0 +1,90 @@
+"""From a registry entry to a Gymnasium environment: build, then stack the wrappers.
+
+It reaches upward by strings alone, so that importing the package stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+
+from rlvr_envs.manifest import EnvEntry, StackLayer, manifest
+
+_RECORDER = "RecordTrajectory"
+
+
+def register_all() -> None:
+    """Register every id of registry.yaml with Gymnasium; twice is once."""
+    known = manifest()
+    for entry in known.envs:
+        full_id = f"{known.namespace}/{entry.id}"
+        if full_id not in gym.registry:
+            gym.register(
+                id=full_id,
+                entry_point="rlvr_envs.registration:make_env",
+                kwargs={"env_id": entry.id},
+            )
+
+
+def load(entry_point: str) -> Any:
+    """Return what ``module:name`` names."""
+    module, _, name = entry_point.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def make_env(
+    *,
+    env_id: str,
+    stack: str | None = None,
+    layers: Mapping[str, Mapping[str, Any]] | None = None,
+    record: str | None = None,
+    **kwargs: Any,
+) -> gym.Env[Any, Any]:
+    """Build an environment and stack its wrappers; what `gym.make` calls.
+
+    Args:
+        env_id: As in registry.yaml, without the namespace.
+        stack: Name of another wrapper stack, such as ``"bare"``.
+        layers: Keyword arguments for single wrappers of the stack by class name,
+            such as ``{"ClipObservation": {"limit_bytes": 4096}}``.
+        record: Folder that trajectories are written to; short for the folder of
+            the stack's `RecordTrajectory`.
+        **kwargs: For the environment's own constructor.
+
+    Raises:
+        ValueError: If a name is not known.
+    """
+    entry = manifest().env(env_id)
+    rows = manifest().stack(stack or entry.stack)
+    changes = _overrides(rows, layers, record)
+    env: gym.Env[Any, Any] = load(entry.entry_point)(**_arguments(entry, kwargs))
+    for row in rows:
+        env = load(row.entry_point)(env, **{**row.kwargs, **changes.get(row.name, {})})
+    return env
+
+
+def _arguments(entry: EnvEntry, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    own = {"tasks": entry.tasks, "budget": entry.budget, **entry.kwargs, **kwargs}
+    if isinstance(own.get("sandbox"), str):
+        own["sandbox"] = manifest().sandbox(own["sandbox"])
+    return own
+
+
+def _overrides(
+    rows: tuple[StackLayer, ...],
+    layers: Mapping[str, Mapping[str, Any]] | None,
+    record: str | None,
+) -> dict[str, Mapping[str, Any]]:
+    changes = dict(layers or {})
+    if record is not None:
+        changes[_RECORDER] = {**changes.get(_RECORDER, {}), "folder": record}
+    unknown = set(changes) - {row.name for row in rows}
+    if unknown:
+        names = ", ".join(row.name for row in rows) or "none"
+        raise ValueError(
+            f"This stack has no layer {sorted(unknown)[0]!r}. Its layers: {names}."
+        )
+    return changes

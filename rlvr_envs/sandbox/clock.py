@@ -1,0 +1,113 @@
+"""Frozen time and pinned randomness: a read-only layer, and two files a turn.
+
+Programs load two shared objects through ``/etc/ld.so.preload``, which no cleared
+environment undoes: our own ``libpin.so`` and libfaketime, taken as a file from the
+wheel of that name (GPL-2.0; it runs inside sandboxes only and is linked into
+nothing of ours). Both read what the host puts into the harness folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rlvr_envs.confinement import ClockRule
+from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.records import Layer, Places, digest_of
+from rlvr_envs.sandbox.base import HARNESS_FOLDER
+
+CLOCK_FILE = "clock"
+SEED_FILE = "seed"
+INSIDE = "/usr/lib/rlvr"
+_FAKETIME = "vendor/libfaketime/src/libfaketime.so.1"
+_PIN = Path(__file__).with_name("pin.c")
+_FLAGS = ("-O2", "-shared", "-fPIC")
+
+ENVIRONMENT = {
+    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    "DONT_FAKE_MONOTONIC": "1",
+    "FAKETIME_NO_CACHE": "1",
+    "FAKETIME_FMT": "%s",
+    "PYTHONHASHSEED": "0",
+    "TZ": "UTC",
+}
+"""What a session adds to its environment when a clock rule is set."""
+
+
+def clock_layer(places: Places) -> Layer:
+    """Return the layer that pins clock and randomness; built once per store.
+
+    Raises:
+        MissingRequirement: If the compiler or the libfaketime wheel is missing.
+        SandboxError: If the compiler fails or the store cannot be written.
+    """
+    faketime = _faketime()
+    digest = digest_of([_PIN.read_bytes(), faketime.read_bytes(), *_FLAGS])
+    folder = places.store / "clock" / digest.removeprefix("sha256:")
+    if not folder.is_dir():
+        with boundary(SandboxError, f"building the clock layer in {places.store}"):
+            _build(folder, faketime)
+    return Layer(digest, folder)
+
+
+def clock_line(rule: ClockRule, turn: int) -> bytes:
+    """Return what libfaketime reads at a turn: start time and increment a call."""
+    start = f"{rule.at_turn(turn):.6f}".rstrip("0").rstrip(".")
+    return f"@{start} i{rule.increment_s:g}\n".encode()
+
+
+def seed_line(*parts: str | int) -> bytes:
+    """Return a decimal 63-bit seed derived from what names the episode."""
+    digest = hashlib.sha256("\0".join(str(part) for part in parts).encode()).digest()
+    return b"%d\n" % (int.from_bytes(digest[:8], "big") >> 1)
+
+
+def _faketime() -> Path:
+    spec = importlib.util.find_spec("libfaketime")
+    origin = Path(spec.origin).parent / _FAKETIME if spec and spec.origin else None
+    if origin is None or not origin.is_file():
+        raise MissingRequirement(
+            "The shared object of libfaketime is not installed.",
+            remedy="pip install 'rlvr-envs[terminal]' (or libfaketime>=3).",
+        )
+    return origin
+
+
+def _build(folder: Path, faketime: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=folder.parent))
+    fresh.chmod(0o755)
+    libraries = fresh / INSIDE.lstrip("/")
+    libraries.mkdir(parents=True)
+    shutil.copyfile(faketime, libraries / "libfaketime.so.1")
+    _compile(libraries / "libpin.so")
+    etc = fresh / "etc"
+    etc.mkdir()
+    names = [f"{INSIDE}/libfaketime.so.1", f"{INSIDE}/libpin.so"]
+    (etc / "ld.so.preload").write_text("\n".join(names) + "\n")
+    (etc / "faketimerc").symlink_to(f"{HARNESS_FOLDER}/{CLOCK_FILE}")
+    for path in [fresh, *sorted(fresh.rglob("*"))]:
+        os.utime(path, (0, 0), follow_symlinks=False)
+    try:
+        fresh.rename(folder)
+    except OSError:
+        shutil.rmtree(fresh)
+        if not folder.is_dir():
+            raise
+
+
+def _compile(target: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise MissingRequirement(
+            "No C compiler was found.", remedy="apt-get install gcc libc6-dev."
+        )
+    argv = [compiler, *_FLAGS, "-o", str(target), str(_PIN)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise SandboxError(f"{compiler} failed on {_PIN.name}: {done.stderr[-500:]}")

@@ -1,0 +1,132 @@
+/*
+ * libpin.so: loaded into every dynamic program of a sandbox, before libfaketime.
+ *
+ * 1. Gives libfaketime its settings where a program was started without them
+ *    (`env -i`), by adding to the environment before its constructor runs.
+ * 2. Answers getrandom, getentropy, arc4random, and read on /dev/urandom and
+ *    /dev/random, from a stream that belongs to the episode: a function of the
+ *    seed in /run/rlvr/seed, the process id as seen inside, and how much this
+ *    process has drawn. Without that file the kernel answers.
+ *
+ * Out of reach, and documented so: static programs, raw system calls, stdio on
+ * /dev/urandom, programs that mix in a cycle counter (openssl). Nothing here
+ * confines anybody; it only makes two runs agree.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Writable: bash cuts the strings of its environment in place. */
+static char SETTINGS[][40] = {
+    "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
+    "FAKETIME_NO_CACHE=1", "FAKETIME_FMT=%s",
+};
+enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS, MOST_VARIABLES = 4096 };
+
+static char *merged[MOST_VARIABLES + SETTING_COUNT + 1];
+static uint64_t seed;
+static int have_seed;
+static uint64_t drawn;
+
+static int is_set(const char *setting) {
+    size_t length = (size_t)(strchr(setting, '=') - setting) + 1;
+    for (char **item = environ; item && *item; item++)
+        if (strncmp(*item, setting, length) == 0) return 1;
+    return 0;
+}
+
+/* Not by setenv: bash exports one of its own that is not ready this early. */
+static void add_settings(void) {
+    int missing = 0, count = 0;
+    for (int i = 0; i < SETTING_COUNT; i++) missing += !is_set(SETTINGS[i]);
+    while (environ && environ[count]) count++;
+    if (missing == 0 || count > MOST_VARIABLES) return;
+    for (int i = 0; i < count; i++) merged[i] = environ[i];
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (!is_set(SETTINGS[i])) merged[count++] = SETTINGS[i];
+    environ = merged;
+}
+
+static void read_seed(void) {
+    char text[32];
+    int fd = open("/run/rlvr/seed", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t length = read(fd, text, sizeof text);
+    close(fd);
+    for (ssize_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        seed = seed * 10 + (uint64_t)(text[i] - '0');
+    have_seed = length > 0;
+}
+
+__attribute__((constructor)) static void prepare(void) {
+    add_settings();
+    read_seed();
+}
+
+/* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014. */
+static uint64_t mix(uint64_t value) {
+    value += 0x9e3779b97f4a7c15u;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
+
+static void fill(unsigned char *out, size_t length) {
+    uint64_t stream = mix(seed ^ mix((uint64_t)getpid()));
+    while (length > 0) {
+        uint64_t word = mix(stream ^ mix(__sync_fetch_and_add(&drawn, 1)));
+        size_t part = length < sizeof word ? length : sizeof word;
+        memcpy(out, &word, part);
+        out += part;
+        length -= part;
+    }
+}
+
+ssize_t getrandom(void *buffer, size_t length, unsigned flags) {
+    if (!have_seed) return syscall(SYS_getrandom, buffer, length, flags);
+    fill(buffer, length);
+    return (ssize_t)length;
+}
+
+int getentropy(void *buffer, size_t length) {
+    return getrandom(buffer, length, 0) == (ssize_t)length ? 0 : -1;
+}
+
+void arc4random_buf(void *buffer, size_t length) { getrandom(buffer, length, 0); }
+
+uint32_t arc4random(void) {
+    uint32_t value = 0;
+    getrandom(&value, sizeof value, 0);
+    return value;
+}
+
+uint32_t arc4random_uniform(uint32_t bound) {
+    uint32_t value, floor = bound ? -bound % bound : 0;
+    if (bound < 2) return 0;
+    do value = arc4random(); while (value < floor);
+    return value % bound;
+}
+
+/* glibc's own name of read: still a cancellation point, and no dlsym needed. */
+extern ssize_t __read(int fd, void *buffer, size_t length);
+
+static int is_random_device(int fd) {
+    struct stat about;
+    if (syscall(SYS_fstat, fd, &about) != 0 || !S_ISCHR(about.st_mode)) return 0;
+    return about.st_rdev == makedev(1, 8) || about.st_rdev == makedev(1, 9);
+}
+
+ssize_t read(int fd, void *buffer, size_t length) {
+    if (!have_seed || !is_random_device(fd)) return __read(fd, buffer, length);
+    return getrandom(buffer, length, 0);
+}
