@@ -1,1 +1,1 @@
-"""Records of episodes."""
+"""The record of an episode: its lines, on disk and in memory."""
