@@ -49,6 +49,21 @@ class FrozenState:
 
 
 @dataclass(frozen=True, slots=True)
+class StateDiff:
+    """How a living world differs from its snapshot, as the harness reads it.
+
+    Attributes:
+        changes: Files, rows, services, storage keys: whatever the modality has.
+        collateral: Those of them outside the declared write set, sorted.
+        facts: Modality-specific plain data, such as a digest or a row's values.
+    """
+
+    changes: tuple[Change, ...] = ()
+    collateral: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """A command to run in a pristine sandbox, on behalf of a verifier.
 
@@ -108,6 +123,14 @@ class Judgeable(Protocol):
 
     def runner(self) -> Runner:
         """Return what the verifiers of this episode may run things with."""
+
+
+@runtime_checkable
+class Diffable(Protocol):
+    """What `PotentialShaping` needs of an environment."""
+
+    def diff(self) -> StateDiff:
+        """Read the living state without the agent noticing."""
 
 
 @runtime_checkable
