@@ -1,0 +1,1 @@
+"""Where the files of an image come from, one module a kind of source."""
