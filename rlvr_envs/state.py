@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rlvr_envs.records import Event, Snapshot
+from rlvr_envs.records import Event, Evidence, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class FrozenState:
         changes: What differs from the snapshot, sorted by path.
         survivors: Commands that were alive at the freeze (killed since), sorted.
         facts: Modality-specific plain data that was read outside the sandbox.
+        id_base: Host uid and gid that stand for 0 inside, as `root` shows them.
     """
 
     root: Path
@@ -46,6 +47,7 @@ class FrozenState:
     changes: tuple[Change, ...] = ()
     survivors: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    id_base: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,69 @@ class Runner(Protocol):
 
         Raises:
             SandboxError: If the sandbox failed (not if the command did).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ExamineRequest:
+    """Held-out tests to run against a submission, by a warm examiner.
+
+    Attributes:
+        fixtures: Host folder with the pinned tests; only they can read it.
+        submission: Host folder with the artifacts, at their own absolute paths.
+        tests: Files in `fixtures`.
+        import_from: Absolute folder, inside the submission, of its modules.
+        links: Artifacts that shall be reachable at their own absolute paths too.
+        test_timeout_s: Wall time of one test.
+        timeout_s: Wall time of all.
+    """
+
+    fixtures: Path
+    submission: Path
+    tests: tuple[str, ...]
+    import_from: str = "/"
+    links: tuple[str, ...] = ()
+    test_timeout_s: float = 10.0
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedTest:
+    """One test that ran; anything but ``passed`` is no pass."""
+
+    id: str
+    outcome: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What an examiner found.
+
+    Attributes:
+        collected: Ids of the pinned tests, read before any submitted code ran.
+        tests: Those that ran, in order.
+        evidence: Tampering that left a trace while they ran.
+        trouble: Why it did not come to its end; empty if it did.
+        fault: What is wrong with the tests themselves; empty if nothing is.
+    """
+
+    collected: tuple[str, ...] = ()
+    tests: tuple[ExaminedTest, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    trouble: str = ""
+    fault: str = ""
+
+
+@runtime_checkable
+class Examiner(Protocol):
+    """Runs held-out tests; the submission's code runs in processes of its own."""
+
+    def examine(self, request: ExamineRequest) -> Examination:
+        """Run the tests.
+
+        Raises:
+            SandboxError: If the sandbox failed (not if the submission did).
         """
 
 
