@@ -71,6 +71,7 @@ NEEDED_FOLDERS = {
     "dev": 0o755,
     "proc": 0o755,
     "run": 0o755,
+    "run/lock": 0o1777,
     "sys": 0o755,
     "tmp": 0o1777,
     "var/tmp": 0o1777,
@@ -106,7 +107,7 @@ def identify(root: Path) -> None:
     for name, mode in NEEDED_FOLDERS.items():
         _folder(root, name, mode, owner=0)
     for name, text in IDENTITY.items():
-        _write(root, name, text.encode(), 0o644)
+        _write(root, name, text.encode(), 0o644, owner=0)
     if _uid_taken(root):
         return
     for name, line in ACCOUNTS.items():
@@ -114,8 +115,12 @@ def identify(root: Path) -> None:
         if path.is_file() and not path.is_symlink():
             _append(path, line)
         elif name in ("etc/passwd", "etc/group"):
-            _write(root, name, line.encode(), 0o644)
+            _write(root, name, line.encode(), 0o644, owner=0)
     _folder(root, f"home/{AGENT}", 0o755, owner=AGENT_ID)
+    for path in sorted(root.glob("etc/skel/.*")):
+        if path.is_file() and not path.is_symlink():
+            home = f"home/{AGENT}/{path.name}"
+            _write(root, home, path.read_bytes(), 0o644, owner=AGENT_ID)
 
 
 def _uid_taken(root: Path) -> bool:
@@ -141,13 +146,13 @@ def _folder(root: Path, name: str, mode: int, *, owner: int) -> None:
     os.chown(path, owner, owner)
 
 
-def _write(root: Path, name: str, data: bytes, mode: int) -> None:
+def _write(root: Path, name: str, data: bytes, mode: int, *, owner: int) -> None:
     path = resolve_parent(root, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_bytes(data)
     path.chmod(mode)
-    os.chown(path, 0, 0)
+    os.chown(path, owner, owner)
 
 
 def packages(root: Path) -> Mapping[str, str]:
