@@ -5,8 +5,9 @@ It reaches upward by strings alone, so that importing the package stays light.
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +15,7 @@ import gymnasium as gym
 from rlvr_envs.manifest import EnvEntry, StackLayer, manifest
 
 _RECORDER = "RecordTrajectory"
+_VECTOR = "rlvr_envs.envs.vector:GroupVectorEnv"
 
 
 def register_all() -> None:
@@ -25,6 +27,7 @@ def register_all() -> None:
             gym.register(
                 id=full_id,
                 entry_point="rlvr_envs.registration:make_env",
+                vector_entry_point="rlvr_envs.registration:make_vector_env",
                 kwargs={"env_id": entry.id},
             )
 
@@ -64,6 +67,34 @@ def make_env(
     for row in rows:
         env = load(row.entry_point)(env, **{**row.kwargs, **changes.get(row.name, {})})
     return env
+
+
+def make_vector_env(
+    *,
+    num_envs: int = 1,
+    env_id: str,
+    tasks: str | Sequence[str] | None = None,
+    slot_timeout_s: float | None = None,
+    **kwargs: Any,
+) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Build the group vector environment; what `gym.make_vec` calls.
+
+    Args:
+        num_envs: Number of slots.
+        env_id: As in registry.yaml, without the namespace.
+        tasks: A list names one task for each slot; a string is the taskset, as
+            for one environment.
+        slot_timeout_s: Most wall time of one call in one slot.
+        **kwargs: As for `make_env`, for each slot.
+    """
+    named = None if tasks is None or isinstance(tasks, str) else list(tasks)
+    if isinstance(tasks, str):
+        kwargs["tasks"] = tasks
+    build = functools.partial(make_env, env_id=env_id, **kwargs)
+    group: gym.vector.VectorEnv[Any, Any, Any] = load(_VECTOR)(
+        build, num_envs=num_envs, tasks=named, slot_timeout_s=slot_timeout_s
+    )
+    return group
 
 
 def _arguments(entry: EnvEntry, kwargs: Mapping[str, Any]) -> dict[str, Any]:

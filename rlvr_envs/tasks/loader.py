@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.errors import TaskError
-from rlvr_envs.records import Budget, Verification, VerifierSpec
+from rlvr_envs.records import Verification, VerifierSpec
 from rlvr_envs.tasks.marked import Marked, read_yaml
 from rlvr_envs.tasks.schema import TASK
 from rlvr_envs.tasks.task import Task
@@ -48,7 +48,7 @@ def load_task(folder: Path) -> Task:
         workdir=data["workdir"],
         epoch_s=_epoch(marked),
         version=data["version"],
-        budget=Budget(**data.get("budget", {})),
+        budget=dict(data.get("budget", {})),
         env=dict(data.get("env", {})),
         verification=_verification(marked, folder),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvr_envs.records import Budget, ToolCall, Verification
+from rlvr_envs.records import ToolCall, Verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class Task:
         workdir: Where the shell starts; made if it is missing.
         epoch_s: Frozen wall time at turn 0.
         version: Of the generator; a new one makes new instances.
+        budget: What differs from the environment's `Budget`, by field name.
         env: Environment variables of the agent's shell, beside the fixed ones.
     """
 
@@ -72,7 +73,7 @@ class Task:
     workdir: str
     epoch_s: int
     version: int
-    budget: Budget
+    budget: Mapping[str, float]
     env: Mapping[str, str]
     verification: Verification
 

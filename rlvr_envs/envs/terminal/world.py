@@ -1,0 +1,192 @@
+"""The living world of one terminal episode: a sandbox, a session, stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rlvr_envs.confinement import ClockRule
+from rlvr_envs.envs.options import Options
+from rlvr_envs.envs.staging import stage
+from rlvr_envs.envs.terminal.session import TerminalSession
+from rlvr_envs.errors import SandboxError
+from rlvr_envs.records import Budget, Layer, Places, Snapshot, ToolCall, ToolResult
+from rlvr_envs.sandbox.base import Sandbox, SandboxSpec, SealedLayer
+from rlvr_envs.sandbox.clock import (
+    CLOCK_FILE,
+    ENVIRONMENT,
+    SEED_FILE,
+    clock_layer,
+    clock_line,
+    seed_line,
+)
+from rlvr_envs.sandbox.egress import Egress
+from rlvr_envs.sandbox.runner import SandboxRunner
+from rlvr_envs.snapshots.changes import changes
+from rlvr_envs.state import Change, FrozenState, Runner
+from rlvr_envs.tasks.task import Instance
+from rlvr_envs.tools.dispatch import Dispatcher
+
+_SPOOL_NAME = "output-{turn:04d}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a world is built from.
+
+    Attributes:
+        backend: The sandbox class.
+        dispatcher: The tools of the modality.
+    """
+
+    instance: Instance
+    options: Options
+    budget: Budget
+    backend: type[Sandbox]
+    places: Places
+    dispatcher: Dispatcher
+
+
+class TerminalWorld:
+    """A shell in a sandbox; `envs.base.World` says what each method promises.
+
+    Raises:
+        WorldError: If it cannot be built; nothing is left behind then.
+    """
+
+    def __init__(self, build: Build) -> None:
+        self._build = build
+        confinement = build.options.confinement
+        task = build.instance.task
+        rule = confinement.clock
+        self._clock: ClockRule | None = rule.starting(task.epoch_s) if rule else None
+        self._staged = stage(build.instance, places=build.places, backend=build.backend)
+        self.snapshot = Snapshot(self._layers())
+        self._turn = 0
+        self._raw = b""
+        self._root: FrozenState | None = None
+        self._closing = ExitStack()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def step(
+        self, action: Any, *, turn: int, limit_s: float
+    ) -> tuple[ToolCall | None, ToolResult]:
+        """Run one tool call at its virtual time, then collect what was seen."""
+        self._turn = turn
+        self._tick()
+        self._session.limit_s(limit_s)
+        call, result = self._build.dispatcher.dispatch(self._session, action)
+        if self._clock is not None:
+            self._sandbox.set_times(self._clock.at_turn(turn))
+        self._raw = result.raw
+        seen = self._egress.collect() if self._egress else ()
+        return call, replace(result, events=(*result.events, *seen)) if seen else result
+
+    def freeze(self) -> FrozenState:
+        """Kill everything, prove that nothing is left, and show what remains."""
+        if self._root is not None:
+            return self._root
+        census = self._sandbox.kill()
+        if census.remaining:
+            raise SandboxError(f"{census.remaining} processes outlived the kill.")
+        self._session.close()
+        self._root = FrozenState(
+            root=self._sandbox.view(),
+            snapshot=self.snapshot,
+            changes=self._changes(),
+            survivors=census.survivors,
+        )
+        return self._root
+
+    def runner(self) -> Runner:
+        """Return a runner on the pristine image, which no agent ever touched."""
+        return SandboxRunner(
+            backend=self._build.backend,
+            snapshot=Snapshot(self._staged.layers[:1]),
+            places=self._build.places,
+            frozen=self._root,
+        )
+
+    def spool(self) -> str:
+        """Show the last call's raw output as a read-only file of the harness."""
+        try:
+            return self._sandbox.put(_SPOOL_NAME.format(turn=self._turn), self._raw)
+        except SandboxError:
+            return ""
+
+    def branch(self) -> SealedLayer:
+        """Copy the writable layer while everything inside stands still."""
+        return self._sandbox.branch()
+
+    def seal(self) -> SealedLayer:
+        """Keep the writable layer of the frozen episode as a layer."""
+        self.freeze()
+        return self._sandbox.commit()
+
+    def close(self) -> None:
+        """Remove every trace; idempotent."""
+        self._closing.close()
+
+    def _layers(self) -> tuple[Layer, ...]:
+        pinned = (clock_layer(self._build.places),) if self._clock else ()
+        start = self._build.options.start
+        before = tuple(sealed.layer for sealed in start.layers) if start else ()
+        return (*self._staged.layers, *pinned, *before)
+
+    def _start(self) -> None:
+        build, confinement = self._build, self._build.options.confinement
+        self._sandbox = build.backend(
+            SandboxSpec(snapshot=self.snapshot, confinement=confinement), build.places
+        )
+        self._closing.callback(self._sandbox.destroy)
+        self._sandbox.start()
+        self._egress = None
+        if confinement.egress is not None:
+            self._egress = Egress(self._sandbox, confinement.egress)
+            self._closing.callback(self._egress.close)
+            self._egress.start()
+        if self._clock is not None:
+            seed = seed_line(build.options.runtime_seed, self.snapshot.digest)
+            self._sandbox.put(SEED_FILE, seed)
+            self._tick()
+        self._session = self._make_session()
+        self._closing.callback(self._session.close)
+        self._session.start()
+
+    def _make_session(self) -> TerminalSession:
+        build, task = self._build, self._build.instance.task
+        return TerminalSession(
+            self._sandbox,
+            user=task.user,
+            workdir=task.workdir,
+            env=self._environment(),
+            step_timeout_s=build.budget.step_timeout_s,
+            spool_bytes=build.options.confinement.limits.spool_bytes,
+        )
+
+    def _environment(self) -> Mapping[str, str]:
+        pinned = ENVIRONMENT if self._clock else {}
+        return {**pinned, **self._build.instance.task.env}
+
+    def _tick(self) -> None:
+        if self._clock is not None:
+            self._sandbox.put(CLOCK_FILE, clock_line(self._clock, self._turn))
+
+    def _changes(self) -> tuple[Change, ...]:
+        """Return what differs from the instance's own snapshot, branches included."""
+        own = self.snapshot.layers
+        start = self._build.options.start
+        sealed = len(start.layers) if start else 0
+        found: dict[str, Change] = {}
+        for depth in range(sealed):
+            below = own[: len(own) - sealed + depth]
+            upper = own[len(own) - sealed + depth]
+            found.update({item.path: item for item in changes(upper.path, below)})
+        found.update({item.path: item for item in changes(self._sandbox.upper(), own)})
+        return tuple(sorted(found.values(), key=lambda item: item.path))
