@@ -12,8 +12,9 @@ import gymnasium as gym
 import numpy as np
 from typing_extensions import override
 
-from rlvr_envs.errors import CallerError, SandboxError
-from rlvr_envs.records import Outcome, Status, ToolCategory, ToolSpec
+from rlvr_envs.errors import SandboxError
+from rlvr_envs.records import Outcome, Status, ToolCategory, ToolSpec, Verification
+from rlvr_envs.tasks.task import Instance, Recipe, Task
 from rlvr_envs.wrappers.recording import RecordTrajectory
 
 TOOLS = (
@@ -66,6 +67,36 @@ class Words(gym.Space[str]):
         return isinstance(x, str)
 
 
+class Tasks:
+    """Two tasks, as a taskset shows them."""
+
+    source = "toy"
+    names = ("other", "sum")
+
+    def get(self, name: str) -> Task:
+        if name not in self.names:
+            raise ValueError(f"There is no task {name!r} in toy. Known: other, sum.")
+        return Task(
+            name=name,
+            folder=Path("/nowhere"),
+            title=f"Reach a {name}",
+            difficulty="easy",
+            tags=("numbers", name),
+            image="none",
+            user=1000,
+            workdir="/",
+            epoch_s=0,
+            version=1,
+            budget={"turns": 20},
+            env={},
+            verification=Verification("artifacts", ("/total",), (), ()),
+        )
+
+    def instance(self, name: str, number: int) -> Instance:
+        text = f"Reach {10 + number}."
+        return Instance(self.get(name), number, text, Recipe(), f"sha256:{name}")
+
+
 class Toy(gym.Env[str, Any]):
     """Reach 10 + instance.
 
@@ -86,11 +117,16 @@ class Toy(gym.Env[str, Any]):
         self.action_space = Calls()
         self.observation_space = Words()
         self.tool_specs = TOOLS
+        self.taskset = Tasks()
         self.drift, self.world, self.broken = drift, world, broken
         self.budget = turns
         self.timings: dict[str, float] = {}
         self.total = self.turn = -1
         self.task, self.number, self.seed = "sum", 0, 0
+
+    @property
+    def instance(self) -> Instance:
+        return self.taskset.instance(self.task, self.number)
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -109,8 +145,7 @@ class Toy(gym.Env[str, Any]):
         super().reset(seed=seed)
         options = options or {}
         self.task = options.get("task", "sum")
-        if self.task not in ("sum", "other"):
-            raise CallerError(f"There is no task {self.task!r}.", remedy="say sum")
+        self.taskset.get(self.task)
         self.number = options.get("instance", 0)
         self.seed = seed or 0
         self.total = self.turn = 0

@@ -1,0 +1,173 @@
+"""`rlvr run`: policies play episodes, in groups of one snapshot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rlvr_envs.cli.shell import Shell, status
+from rlvr_envs.cli.targets import (
+    add_env_options,
+    add_task_options,
+    env_maker,
+    positive,
+    task_names,
+)
+from rlvr_envs.errors import CallerError
+from rlvr_envs.records import Status
+from rlvr_envs.rollouts.endpoint import Endpoint, endpoint_policy
+from rlvr_envs.rollouts.episodes import Group, Job, Result, group_jobs
+from rlvr_envs.rollouts.parallel import Pool
+from rlvr_envs.rollouts.policies import PolicySpec, named
+
+DEFAULT_OUT = Path("runs")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command's own options."""
+    parser = subparsers.add_parser(
+        "run", help="let policies play episodes, in groups of one snapshot"
+    )
+    add_env_options(parser)
+    add_task_options(parser)
+    parser.add_argument(
+        "--policy",
+        action="append",
+        metavar="P",
+        help="gold, null, random, cheat[:NAME], script:FILE or openai; again for more",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument(
+        "--group", type=positive, default=1, metavar="G", help="episodes a group"
+    )
+    parser.add_argument(
+        "--parallel", type=positive, default=1, metavar="N", help="episodes at once"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help="default ./runs"
+    )
+    parser.add_argument(
+        "--no-record", action="store_true", help="write no trajectories"
+    )
+    _add_endpoint_options(parser)
+
+
+def _add_endpoint_options(parser: argparse.ArgumentParser) -> None:
+    model = parser.add_argument_group("options of --policy openai")
+    model.add_argument("--base-url", metavar="URL", help="http://localhost:8000/v1")
+    model.add_argument("--model", metavar="NAME")
+    model.add_argument("--api-key", default="none", metavar="KEY")
+    model.add_argument("--api-key-file", type=Path, metavar="FILE")
+    model.add_argument("--temperature", type=float)
+    model.add_argument("--max-tokens", type=positive)
+    model.add_argument("--retries", type=int, default=5, metavar="N")
+    model.add_argument("--request-timeout", type=float, default=120.0, metavar="S")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play every group and print it; 1 if an episode was void."""
+    shell = Shell(as_json=args.json)
+    policies = [_policy(name, args) for name in args.policy or ["gold"]]
+    maker = env_maker(args, record=None if args.no_record else args.out)
+    probe = maker()
+    tasks = task_names(probe, args.task)
+    probe.close()
+    jobs = [
+        job for task in tasks for spec in policies for job in _group(args, task, spec)
+    ]
+    with (
+        shell.progress(len(jobs), "episodes") as advance,
+        Pool(maker, size=min(args.parallel, len(jobs))) as pool,
+    ):
+        results = pool.play(jobs, done=lambda item: advance(item.job.task))
+        groups = list(_report(shell, results))
+    return _finish(shell, groups)
+
+
+def _group(args: argparse.Namespace, task: str, spec: PolicySpec) -> Sequence[Job]:
+    return group_jobs(
+        task, instance=args.instance, seed=args.seed, size=args.group, policy=spec
+    )
+
+
+def _report(shell: Shell, results: Iterable[Result]) -> Iterator[Group]:
+    """Emit each result, and each group once it is whole."""
+    by_group = groupby(results, key=lambda item: (item.job.task, item.job.policy.name))
+    for _, members in by_group:
+        seen = []
+        for item in members:
+            shell.emit(item.to_json())
+            seen.append(item)
+        group = Group(tuple(seen))
+        shell.emit(group.to_json())
+        yield group
+
+
+def _finish(shell: Shell, groups: Sequence[Group]) -> int:
+    columns = ("task", "policy", "rewards", "mean", "status", "tamper", "turns", "s")
+    shell.table("Groups", columns, (_row(group) for group in groups))
+    results = [item for group in groups for item in group.results]
+    kept = sorted({str(item.trajectory.parent) for item in results if item.trajectory})
+    if kept:
+        shell.text(f"Trajectories: {', '.join(kept)}")
+    for item in results:
+        if item.problem:
+            shell.say(f"rlvr: {item.problem}")
+    void = [item for item in results if item.status == Status.INFRA_ERROR]
+    for item in void:
+        shell.say(f"rlvr: {item.job.task} seed {item.job.seed} is void: {item.reason}")
+    return 1 if void else 0
+
+
+def _row(group: Group) -> Sequence[object]:
+    results = group.results
+    line = group.to_json()
+    states = sorted({item.status for item in results})
+    codes = sorted({code for item in results for code in item.tamper})
+    rewards = ["-" if reward is None else f"{reward:g}" for reward in line["rewards"]]
+    return (
+        results[0].job.task,
+        results[0].job.policy.name,
+        " ".join(rewards),
+        line["mean_reward"],
+        status(states[0]) if len(states) == 1 else states,
+        codes,
+        " ".join(str(item.turns) for item in results),
+        f"{max(item.seconds for item in results):.2f}",
+    )
+
+
+def _policy(name: str, args: argparse.Namespace) -> PolicySpec:
+    if name != "openai":
+        return named(name)
+    if not args.base_url or not args.model:
+        raise CallerError(
+            "The policy openai has to know where its model is.",
+            remedy="give --base-url URL and --model NAME",
+        )
+    return endpoint_policy(
+        Endpoint(
+            base_url=args.base_url,
+            model=args.model,
+            api_key=_api_key(args),
+            timeout_s=args.request_timeout,
+            retries=args.retries,
+            temperature=args.temperature,
+            max_tokens=args.max_tokens,
+        )
+    )
+
+
+def _api_key(args: argparse.Namespace) -> str:
+    if args.api_key_file is None:
+        return str(args.api_key)
+    try:
+        return str(args.api_key_file.read_text().strip())
+    except OSError as error:
+        raise CallerError(
+            f"The key file {args.api_key_file} cannot be read: {error.strerror}.",
+            remedy="name a file that holds the key alone",
+        ) from error

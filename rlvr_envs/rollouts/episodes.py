@@ -1,0 +1,214 @@
+"""One episode, and a group of them from one snapshot."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import gymnasium as gym
+
+from rlvr_envs.errors import WorldError
+from rlvr_envs.records import Status
+from rlvr_envs.rollouts.policies import PolicySpec, Speaks
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to play.
+
+    Attributes:
+        instance: Which instance of the task; the same for a whole group.
+        seed: Drives runtime randomness only.
+    """
+
+    task: str
+    instance: int
+    seed: int
+    policy: PolicySpec
+
+    def options(self) -> dict[str, Any]:
+        """Return the reset options."""
+        return {"task": self.task, "instance": self.instance}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How an episode ended.
+
+    Attributes:
+        trajectory: Its file; ``None`` where nothing was written.
+        seconds: Wall time of the whole episode; not deterministic.
+        reason: Why, in words, where the episode is void.
+        problem: Why the trajectory's file is not whole; empty if it is.
+    """
+
+    job: Job
+    status: str
+    reward: float
+    scorable: bool
+    turns: int
+    tamper: tuple[str, ...] = ()
+    path_reward: float = 0.0
+    snapshot: str = ""
+    trajectory: Path | None = None
+    seconds: float = 0.0
+    reason: str = ""
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the line that ``rlvr run`` prints."""
+        return {
+            "task": self.job.task,
+            "instance": self.job.instance,
+            "seed": self.job.seed,
+            "policy": self.job.policy.name,
+            "status": self.status,
+            "reward": self.reward,
+            "path_reward": self.path_reward,
+            "scorable": self.scorable,
+            "turns": self.turns,
+            "tamper": list(self.tamper),
+            "reason": self.reason,
+            "seconds": round(self.seconds, 4),
+            "trajectory": str(self.trajectory) if self.trajectory else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Episodes of one snapshot and one policy.
+
+    Void episodes are counted and enter no statistic.
+    """
+
+    results: tuple[Result, ...]
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """Rewards of the scorable episodes, in order."""
+        return tuple(item.reward for item in self.results if item.scorable)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary line of ``rlvr run``."""
+        first, rewards = self.results[0], self.rewards
+        passed = sum(item.status == Status.PASSED for item in self.results)
+        return {
+            "group": first.job.task,
+            "instance": first.job.instance,
+            "policy": first.job.policy.name,
+            "snapshot": first.snapshot,
+            "episodes": len(self.results),
+            "scorable": len(rewards),
+            "rewards": [
+                item.reward if item.scorable else None for item in self.results
+            ],
+            "mean_reward": statistics.fmean(rewards) if rewards else None,
+            "std_reward": statistics.pstdev(rewards) if rewards else None,
+            "pass_rate": passed / len(rewards) if rewards else None,
+        }
+
+
+def group_jobs(
+    task: str, *, instance: int, seed: int, size: int, policy: PolicySpec
+) -> Sequence[Job]:
+    """Return the jobs of a group: one instance, seeds ``seed`` and up."""
+    return [Job(task, instance, seed + number, policy) for number in range(size)]
+
+
+def run_episode(
+    env: gym.Env[Any, Any], job: Job, *, stop: Callable[[], bool] = lambda: False
+) -> Result:
+    """Play an episode to its end.
+
+    Args:
+        env: Reset here; left as the episode ended.
+        job: What to play.
+        stop: Asked before each turn; if true, the episode is given up as void.
+
+    Raises:
+        CallerError: If the task or the policy cannot be had.
+    """
+    started = monotonic()
+    try:
+        info, turns = _play(env, job, stop)
+    except WorldError as error:
+        return _void(env, job, str(error), monotonic() - started)
+    return _result(env, job, info, turns, monotonic() - started)
+
+
+def _play(
+    env: gym.Env[Any, Any], job: Job, stop: Callable[[], bool]
+) -> tuple[Mapping[str, Any], int]:
+    observation, info = env.reset(seed=job.seed, options=job.options())
+    policy = job.policy.make(env, job.seed)
+    tools = env.get_wrapper_attr("tool_specs")
+    turns, over = 0, False
+    while not over:
+        if stop():
+            raise WorldError("The run was stopped.")
+        action = policy(observation, info, tools)
+        _keep_messages(env, policy)
+        observation, _, terminated, truncated, info = env.step(action)
+        turns += 1
+        over = terminated or truncated
+    return info, turns
+
+
+def _keep_messages(env: gym.Env[Any, Any], policy: Any) -> None:
+    if not isinstance(policy, Speaks):
+        return
+    messages = policy.take_messages()
+    if messages and env.has_wrapper_attr("annotate"):
+        annotate = env.get_wrapper_attr("annotate")
+        for message in messages:
+            annotate("message", message)
+
+
+def _result(
+    env: gym.Env[Any, Any],
+    job: Job,
+    info: Mapping[str, Any],
+    turns: int,
+    seconds: float,
+) -> Result:
+    outcome = info.get("outcome") or {"status": Status.FAILED, "reward": 0.0}
+    return Result(
+        job=job,
+        status=str(outcome["status"]),
+        reward=float(outcome["reward"]),
+        scorable=bool(info.get("scorable", True)),
+        turns=turns,
+        tamper=tuple(outcome.get("tamper", ())),
+        path_reward=float(info.get("path_reward", 0.0)),
+        snapshot=str(_attribute(env, "provenance", {}).get("snapshot", "")),
+        trajectory=_attribute(env, "trajectory_path", None),
+        seconds=seconds,
+        reason=str(outcome.get("reason", "")),
+        problem=_attribute(env, "recording_problem", ""),
+    )
+
+
+def _void(env: gym.Env[Any, Any], job: Job, reason: str, seconds: float) -> Result:
+    return Result(
+        job=job,
+        status=str(Status.INFRA_ERROR),
+        reward=0.0,
+        scorable=False,
+        turns=len(trajectory.turns)
+        if (trajectory := _attribute(env, "last_trajectory", None))
+        else 0,
+        trajectory=_attribute(env, "trajectory_path", None),
+        seconds=seconds,
+        reason=reason,
+    )
+
+
+def _attribute(env: gym.Env[Any, Any], name: str, default: Any) -> Any:
+    try:
+        return env.get_wrapper_attr(name)
+    except AttributeError:
+        return default
