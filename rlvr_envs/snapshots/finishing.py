@@ -108,8 +108,11 @@ def identify(root: Path) -> None:
         _folder(root, name, mode, owner=0)
     for name, text in IDENTITY.items():
         _write(root, name, text.encode(), 0o644, owner=0)
-    if _uid_taken(root):
-        return
+    if not _uid_taken(root):
+        _add_agent(root)
+
+
+def _add_agent(root: Path) -> None:
     for name, line in ACCOUNTS.items():
         path = root / name
         if path.is_file() and not path.is_symlink():

@@ -23,13 +23,18 @@ def locked(store: Path, name: str) -> Iterator[None]:
     Raises:
         MissingRequirement: If the store cannot be written.
     """
-    folder = _made(store / "locks")
-    descriptor = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = lock_file(store, name)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_file(store: Path, name: str) -> int:
+    """Open the lock file of that name in a store; the caller closes it."""
+    path = _made(store / "locks") / f"{name}.lock"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager

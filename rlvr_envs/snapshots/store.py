@@ -13,6 +13,7 @@ from typing import Any
 from rlvr_envs.errors import CallerError, SnapshotError
 from rlvr_envs.records import Layer, Places
 from rlvr_envs.snapshots.finishing import check_root, clean, identify
+from rlvr_envs.snapshots.holding import hold
 from rlvr_envs.snapshots.locking import locked, partial, publish, write_atomically
 from rlvr_envs.snapshots.repositories import check_tree
 from rlvr_envs.snapshots.sources.base import Progress, Provenance, Source, silent
@@ -128,6 +129,7 @@ class ImageStore:
         Raises:
             SnapshotError: If it is not stored, or changed since it was built.
         """
+        hold(self.folder)
         image = self.image(name)
         root = self.root(image)
         with _CHECKED.lock:

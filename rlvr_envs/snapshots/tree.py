@@ -52,7 +52,7 @@ def walk(root: Path) -> Iterator[Entry]:
     """
     folder = os.open(root, FOLDER_FLAGS & ~os.O_NOFOLLOW)
     prefix = ""
-    pending = [iter(_names(folder))]
+    pending = [iter(names_in(folder))]
     try:
         while pending:
             name = next(pending[-1], None)
@@ -67,12 +67,13 @@ def walk(root: Path) -> Iterator[Entry]:
             if stat.S_ISDIR(info.st_mode):
                 folder = _move(folder, name, FOLDER_FLAGS)
                 prefix += f"{name}/"
-                pending.append(iter(_names(folder)))
+                pending.append(iter(names_in(folder)))
     finally:
         os.close(folder)
 
 
-def _names(folder: int) -> list[str]:
+def names_in(folder: int) -> list[str]:
+    """Return the names in an open folder, sorted."""
     return sorted(os.listdir(folder))
 
 
