@@ -24,7 +24,7 @@ from rlvr_envs.records import Places
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("doctor", "say what this machine has and lacks, and fix what can be"),
-    "list": ("list", "list the tasks of an environment"),
+    "list": ("listing", "list the tasks of an environment"),
     "describe": ("describe", "show a task: instruction, tools, limits, checks"),
     "play": ("play", "play an episode by hand"),
     "run": ("run", "let policies play episodes, in groups of one snapshot"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import gymnasium as gym
 
@@ -17,6 +17,7 @@ from rlvr_envs.cli.targets import add_env_options, env_maker, task_names
 from rlvr_envs.errors import CallerError
 from rlvr_envs.records import ToolSpec
 from rlvr_envs.rollouts.policies import submission
+from rlvr_envs.trajectories.encoding import plain
 
 HELP = """\
   ls -la               a line is a command for the tool bash, where there is one
@@ -43,12 +44,13 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play until submit, the budget's end, or quit."""
     shell = Shell(as_json=args.json)
+    lines = _lines(args.script)
     env = env_maker(args, record=args.out)()
     try:
         task = task_names(env, [args.task] if args.task else None)[0]
         table = Table(shell, env)
         table.sit_down(task, args.instance, args.seed)
-        for line in _lines(args.script):
+        for line in lines:
             if not table.hear(line.rstrip("\n")):
                 break
         table.leave()
@@ -85,7 +87,7 @@ class Table:
         questions: Mapping[str, Callable[[], object]] = {
             ":help": lambda: HELP,
             ":task": lambda: self.instruction,
-            ":info": lambda: json.dumps(self.info, indent=2, default=str),
+            ":info": lambda: json.dumps(plain(self.info), indent=2),
             ":tools": lambda: "\n".join(_usage(tool) for tool in self.tools),
         }
         if word in questions:
@@ -146,24 +148,16 @@ def _usage(tool: ToolSpec) -> str:
     return f"  :{tool.name} {{{arguments}}}  ({tool.category}) {tool.description}"
 
 
-def _lines(script: Path | None) -> Iterator[str]:
-    if script is not None:
-        try:
-            text = script.read_text(encoding="utf-8")
-        except OSError as error:
-            raise CallerError(
-                f"{script} cannot be read: {error.strerror}.",
-                remedy="name a file of lines as they would be typed",
-            ) from error
-        yield from text.splitlines()
-    elif sys.stdin.isatty():
-        yield from _prompted()
-    else:
-        yield from _piped(sys.stdin)
-
-
-def _piped(stream: TextIO) -> Iterator[str]:
-    yield from stream
+def _lines(script: Path | None) -> Iterable[str]:
+    if script is None:
+        return _prompted() if sys.stdin.isatty() else sys.stdin
+    try:
+        return script.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise CallerError(
+            f"{script} cannot be read: {error.strerror}.",
+            remedy="name a file of lines as they would be typed",
+        ) from error
 
 
 def _prompted() -> Iterator[str]:

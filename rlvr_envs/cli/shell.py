@@ -18,6 +18,8 @@ from rich.progress import TimeRemainingColumn as TimeLeft
 from rich.table import Table
 from rich.text import Text
 
+from rlvr_envs.trajectories.encoding import plain
+
 Advance = Callable[[str], None]
 """Says that one more piece of work is done, and a word on it."""
 
@@ -42,7 +44,7 @@ class Shell:
     def emit(self, line: Mapping[str, Any]) -> None:
         """Print one object, if objects are wanted."""
         if self.as_json:
-            print(json.dumps(line, default=str), file=self._out, flush=True)
+            print(json.dumps(plain(line)), file=self._out, flush=True)
 
     def table(
         self,
