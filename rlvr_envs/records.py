@@ -116,6 +116,8 @@ class ToolResult:
         bytes_total: Bytes that the call printed, kept or not.
         raw: The bytes that were kept (head and tail of a flood), for the spool.
         submits: Whether the call ends the episode.
+        omitted_bytes: Bytes of the output that `text` left out of its middle, where
+            a line says so; 0 for any output of ordinary size.
     """
 
     text: str
@@ -128,6 +130,7 @@ class ToolResult:
     raw: bytes = b""
     events: tuple[Event, ...] = ()
     submits: bool = False
+    omitted_bytes: int = 0
 
 
 class Status(StrEnum):
