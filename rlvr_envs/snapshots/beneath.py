@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlvr_envs.errors import SnapshotError
@@ -23,6 +24,22 @@ def resolve_parent(root: Path, path: str) -> Path:
     Raises:
         SnapshotError: If links go round in circles.
     """
+    return root / resolve_over([root], path)
+
+
+def resolve_over(roots: Sequence[Path], path: str) -> str:
+    """Resolve a name as `resolve_parent` does, in several trees seen as one.
+
+    Args:
+        roots: The top one first: what it has covers what the others have.
+        path: Absolute or relative path inside.
+
+    Returns:
+        Relative path without links in its parents; empty for the root itself.
+
+    Raises:
+        SnapshotError: If links go round in circles.
+    """
     parts = _parts(path)
     name = parts.pop() if parts else ""
     here: list[str] = []
@@ -32,7 +49,7 @@ def resolve_parent(root: Path, path: str) -> Path:
         if part == "..":
             here = here[:-1]
             continue
-        target = _target(root.joinpath(*here, part))
+        target = _target([root.joinpath(*here, part) for root in roots])
         if target is None:
             here.append(part)
             continue
@@ -41,18 +58,18 @@ def resolve_parent(root: Path, path: str) -> Path:
             raise SnapshotError(f"Links go round in circles at {path!r}.")
         here = [] if target.startswith("/") else here
         parts = _parts(target) + parts
-    if name == "..":
-        return root.joinpath(*here[:-1])
-    return root.joinpath(*here, name)
+    return "/".join(here[:-1] if name == ".." else [*here, name])
 
 
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _target(path: Path) -> str | None:
-    try:
-        info = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return str(path.readlink()) if stat.S_ISLNK(info.st_mode) else None
+def _target(paths: Sequence[Path]) -> str | None:
+    for path in paths:
+        try:
+            info = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        return str(path.readlink()) if stat.S_ISLNK(info.st_mode) else None
+    return None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlvr_envs.errors import SnapshotError
@@ -14,16 +12,8 @@ from rlvr_envs.snapshots.holding import hold
 from rlvr_envs.snapshots.locking import locked, partial, publish, write_atomically
 from rlvr_envs.snapshots.tree import stamp, tree_digest
 
-
-@dataclass(slots=True)
-class _Checked:
-    """Layers that this process has already compared with their stamps."""
-
-    paths: set[Path] = field(default_factory=set)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_CHECKED = _Checked()
+_CHECKED: set[Path] = set()
+"""Layers that this process has already compared with their stamps."""
 
 
 class LayerStore:
@@ -49,13 +39,13 @@ class LayerStore:
         name = digest.removeprefix("sha256:")
         root = self.store / "layers" / name
         hold(self.store)
-        if root not in _CHECKED.paths:
-            with locked(self.store, f"layer-{name[:32]}"), _CHECKED.lock:
+        if root not in _CHECKED:
+            with locked(self.store, f"layer-{name[:32]}"):
                 if root.is_dir():
                     _check(root)
                 else:
                     self._build(root, build)
-                _CHECKED.paths.add(root)
+                _CHECKED.add(root)
         return Layer(digest=digest, path=root)
 
     def has(self, digest: str) -> bool:

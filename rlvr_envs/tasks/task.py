@@ -41,12 +41,15 @@ class Recipe:
             were laid, without a network; what they change is sealed in the layer.
         values: Public values, put into the instruction's ``{placeholders}``.
         hidden: Plain JSON data for the verifier alone (``/verifier/hidden.json``).
+        refs: Full names of the git refs that a repository may have beside the
+            branch of its ``HEAD``, by the repository's absolute path.
     """
 
     files: tuple[FileSpec, ...] = ()
     setup: tuple[tuple[str, ...], ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     hidden: Mapping[str, Any] = field(default_factory=dict)
+    refs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
