@@ -137,6 +137,11 @@ class Sandbox(ABC):
     ) -> None:
         self.destroy()
 
+    @property
+    def id_base(self) -> int:
+        """Host uid and gid of 0 inside, as the files of `view` and `upper` carry it."""
+        return self.spec.id_base
+
     @classmethod
     @abstractmethod
     def capabilities(cls) -> frozenset[Capability]:
