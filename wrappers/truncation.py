@@ -53,7 +53,12 @@ class ClipObservation(gym.Wrapper[str, Any, str, Any]):
         """Run one tool call and clip what it showed."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if len(observation.encode()) > self._limit_bytes:
-            log_path = cast("Spools", self.unwrapped).spool()
-            observation, cut = clip(observation, self._limit_bytes, log_path=log_path)
-            info = {**info, "truncated_bytes": info["truncated_bytes"] + cut}
+            left_out = info["truncated_bytes"]
+            observation, cut = clip(
+                observation,
+                self._limit_bytes,
+                log_path=cast("Spools", self.unwrapped).spool(),
+                omitted_bytes=left_out,
+            )
+            info = {**info, "truncated_bytes": left_out + cut}
         return observation, reward, terminated, truncated, info

@@ -342,6 +342,7 @@ def _facts(call: ToolCall | None, result: ToolResult) -> dict[str, Any]:
         "error_kind": str(result.error_kind),
         "exit_code": result.exit_code,
         "bytes_total": result.bytes_total,
+        "truncated_bytes": result.omitted_bytes,
         "timed_out": result.timed_out,
         "limit": result.limit,
         "events": [event.to_json() for event in result.events],

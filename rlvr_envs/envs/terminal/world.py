@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from rlvr_envs.confinement import ClockRule
@@ -23,7 +24,7 @@ from rlvr_envs.sandbox.clock import (
     seed_line,
 )
 from rlvr_envs.sandbox.egress import Egress
-from rlvr_envs.sandbox.runner import SandboxRunner
+from rlvr_envs.sandbox.runner import PristineRunner, shared_pool
 from rlvr_envs.snapshots.changes import changes
 from rlvr_envs.state import Change, FrozenState, Runner
 from rlvr_envs.tasks.task import Instance
@@ -46,7 +47,7 @@ class Build:
     budget: Budget
     backend: type[Sandbox]
     places: Places
-    dispatcher: Dispatcher
+    dispatcher: Dispatcher[TerminalSession]
 
 
 class TerminalWorld:
@@ -66,7 +67,7 @@ class TerminalWorld:
         self.snapshot = Snapshot(self._layers())
         self._turn = 0
         self._raw = b""
-        self._root: FrozenState | None = None
+        self._frozen: FrozenState | None = None
         self._closing = ExitStack()
         try:
             self._start()
@@ -90,27 +91,30 @@ class TerminalWorld:
 
     def freeze(self) -> FrozenState:
         """Kill everything, prove that nothing is left, and show what remains."""
-        if self._root is not None:
-            return self._root
+        if self._frozen is not None:
+            return self._frozen
         census = self._sandbox.kill()
         if census.remaining:
             raise SandboxError(f"{census.remaining} processes outlived the kill.")
         self._session.close()
-        self._root = FrozenState(
+        self._frozen = FrozenState(
             root=self._sandbox.view(),
             snapshot=self.snapshot,
             changes=self._changes(),
             survivors=census.survivors,
+            id_base=self._sandbox.id_base,
         )
-        return self._root
+        return self._frozen
 
     def runner(self) -> Runner:
         """Return a runner on the pristine image, which no agent ever touched."""
-        return SandboxRunner(
-            backend=self._build.backend,
-            snapshot=Snapshot(self._staged.layers[:1]),
-            places=self._build.places,
-            frozen=self._root,
+        make = _maker(self._build.backend, self._build.places)
+        pristine = Snapshot(self._staged.layers[:1])
+        return PristineRunner(
+            make,
+            pristine=pristine,
+            pool=shared_pool(make, pristine),
+            final_root=self._frozen.root if self._frozen else None,
         )
 
     def spool(self) -> str:
@@ -190,3 +194,9 @@ class TerminalWorld:
             found.update({item.path: item for item in changes(upper.path, below)})
         found.update({item.path: item for item in changes(self._sandbox.upper(), own)})
         return tuple(sorted(found.values(), key=lambda item: item.path))
+
+
+@cache
+def _maker(backend: type[Sandbox], places: Places) -> Callable[[SandboxSpec], Sandbox]:
+    """Return one object for each backend and place: warm examiners are kept by it."""
+    return partial(backend, places=places)
