@@ -18,7 +18,9 @@ from rlvr_envs.records import (
     Layer,
     Snapshot,
     ToolCall,
+    ToolCategory,
     ToolResult,
+    ToolSpec,
 )
 from rlvr_envs.tasks.task import Instance
 
@@ -59,6 +61,8 @@ class Scripted:
 
 class Loop(ToolEnv):
     """The loop around a scripted world."""
+
+    tool_specs = (ToolSpec("bash", "Run.", {"type": "object"}, ToolCategory.MUTATE),)
 
     @override
     def _open(self, instance: Instance, options: Options) -> World:
@@ -140,7 +144,9 @@ def test_info_has_one_type_for_each_key_and_is_fresh() -> None:
     }
     second["events"].append("mine")
     second["tool"] = "mine"
-    assert env.step("x")[4]["events"] == [{"kind": "dns", "count": 2, "detail": "a.test"}]
+    assert env.step("x")[4]["events"] == [
+        {"kind": "dns", "count": 2, "detail": "a.test"}
+    ]
 
 
 def test_the_seed_drives_runtime_randomness_and_not_the_instance() -> None:
