@@ -158,6 +158,11 @@ def make(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
             f"There is no environment {env_id!r}: {error}.",
             remedy="see `rlvr list`; name one of your own as module:id",
         ) from error
+    except TypeError as error:
+        raise CallerError(
+            f"{env_id} cannot be made from {sorted(plain)}: {error}.",
+            remedy="leave out what this environment does not know",
+        ) from error
 
 
 def replay_one(env: gym.Env[Any, Any], recorded: Trajectory) -> Comparison:

@@ -81,6 +81,8 @@ def test_an_unknown_environment_is_the_callers_mistake(tmp_path: Path) -> None:
 
     with pytest.raises(CallerError, match="no environment 'toy/Gone-v0'"):
         list(replay_all(recorded_replays(path, 1, env="toy/Gone-v0")))
+    with pytest.raises(CallerError, match="leave out"):
+        make(TOY, {"sandbox": "docker"})
     with pytest.raises(CallerError, match="module:id"):
         make("no_such_module:toy/Sum-v0", {})
 

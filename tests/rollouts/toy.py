@@ -202,7 +202,8 @@ def make_toy(*, record: str | Path | None = None, **kwargs: Any) -> gym.Env[Any,
 
 def register() -> None:
     if "toy/Sum-v0" not in gym.registry:
-        gym.register("toy/Sum-v0", entry_point=make_toy, disable_env_checker=True)
+        gym.register("toy/Sum-v0", entry_point=make_toy)
+        gym.register("toy/Drift-v0", entry_point=make_toy, kwargs={"drift": True})
 
 
 register()

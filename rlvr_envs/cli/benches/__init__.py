@@ -1,0 +1,1 @@
+"""What `rlvr bench` measures, one file a measurement."""
