@@ -273,7 +273,8 @@ def river(
 
 def tokens(turn_values: ArrayLike, turn_tokens: ArrayLike) -> Floats:
     """Repeat each turn's value over its action tokens; shape (sum of tokens,)."""
-    return np.repeat(np.asarray(turn_values, dtype=np.float64), np.asarray(turn_tokens))
+    counts = np.asarray(turn_tokens, dtype=np.int64)
+    return np.repeat(np.asarray(turn_values, dtype=np.float64), counts)
 
 
 def _flags(given: ArrayLike | None, shape: tuple[int, ...], *, default: bool) -> Bools:

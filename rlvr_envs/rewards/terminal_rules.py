@@ -20,6 +20,9 @@ KNOWN = "known"
 STALE = "stale"
 UNTESTED = "untested"
 
+LISTERS = frozenset({"ls", "find", "tree", "git", "du"})
+"""Programs that show the working folder where they are given no other."""
+
 
 def commands(act: Act) -> tuple[Simple, ...]:
     """Return the simple commands of a call; none for a tool that is no shell."""
@@ -136,8 +139,9 @@ def _named(act: Act) -> frozenset[str]:
 
 def _paths(part: Simple) -> frozenset[str]:
     """Return what a command names; the working folder for a bare listing."""
-    bare = (".",) if part.program in {"ls", "find", "tree", "git", "du"} else ()
-    named = (*(part.operands or bare), *part.writes)
+    operands = part.operands[1:] if part.program == "git" else part.operands
+    here = (".",) if part.program in LISTERS and part.reads and not operands else ()
+    named = (*operands, *here, *part.writes)
     return frozenset(posixpath.normpath(path) for path in named if path)
 
 
