@@ -8,6 +8,7 @@ A backend works on read-only layers and a spec, never on images by name.
 
 from __future__ import annotations
 
+import os
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -216,6 +217,14 @@ class Sandbox(ABC):
             address: A loopback IPv4 address.
             port: 0 for any.
         """
+
+    def terminal(self) -> tuple[int, int]:
+        """Open a pseudo-terminal: the host's end, and the one to spawn with.
+
+        Backends that can make it one of the sandbox's own, so that programs inside
+        find its name. Both descriptors are the caller's to close.
+        """
+        return os.openpty()
 
     @abstractmethod
     def network_counters(self) -> Mapping[str, int]:

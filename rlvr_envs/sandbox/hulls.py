@@ -1,0 +1,133 @@
+"""Hulls: an init in its namespaces and control groups, waiting for a world.
+
+Making one costs several milliseconds, most of them the kernel's wait for all its
+processors when a process changes its version 1 control groups. None of it depends
+on what the sandbox will hold, so one hull is always made ahead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+from pathlib import Path
+
+from rlvr_envs.errors import SandboxError
+from rlvr_envs.sandbox.cgroups import Group, Hierarchies
+from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.sandbox.supervisor import Supervisor
+from rlvr_envs.sandbox.wire import Packet
+
+
+class Hull:
+    """A supervisor, and the init that it has cloned."""
+
+    def __init__(self, program: Path, hierarchies: Hierarchies, name: str) -> None:
+        self.group = Group(hierarchies, name)
+        self.init = -1
+        self.init_pid = 0
+        self.spawn_channel, far = socket.socketpair(
+            socket.AF_UNIX, socket.SOCK_SEQPACKET
+        )
+        self.group.create()
+        try:
+            self.supervisor = Supervisor(program)
+            with far:
+                self._order(far)
+        except BaseException:
+            far.close()
+            self._undo()
+            raise
+
+    def _order(self, far: socket.socket) -> None:
+        packet = Packet()
+        packet.add("owner", os.getpid())
+        for folder in self.group.folders:
+            packet.add("remove", folder)
+        group = self.group.unified
+        fd = None if group is None else os.open(group, os.O_PATH | os.O_DIRECTORY)
+        try:
+            packet.add("hull", packet.place(fd), packet.place(far.fileno()))
+            for file in self.group.joins:
+                packet.add("join", file)
+            self.supervisor.post(packet)
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def ready(self) -> Hull:
+        """Wait until it is made; return it.
+
+        Raises:
+            SandboxError: If the kernel refused; the hull is gone then.
+        """
+        try:
+            answer = self.supervisor.collect()
+        except BaseException:
+            self.close()
+            raise
+        self.init_pid = int(answer.fields[1])
+        self.init = answer.fds[0]
+        return self
+
+    def close(self) -> None:
+        """End it and remove its control groups; idempotent."""
+        self.spawn_channel.close()
+        self.supervisor.close()
+        if self.init >= 0:
+            os.close(self.init)
+            self.init = -1
+        self.group.remove()
+
+    def _undo(self) -> None:
+        self.spawn_channel.close()
+        if hasattr(self, "supervisor"):
+            self.supervisor.close()
+        self.group.remove()
+
+
+class HullStore:
+    """Hands out hulls and keeps one ahead; safe to use from threads."""
+
+    def __init__(self, program: Path, hierarchies: Hierarchies) -> None:
+        self._program = program
+        self._hierarchies = hierarchies
+        self._owner = owner_name()
+        self._numbers = itertools.count()
+        self._spare: Hull | None = None
+        self._lock = threading.Lock()
+
+    def take(self) -> Hull:
+        """Return a hull that is ready, and have the next one made.
+
+        Raises:
+            SandboxError: If the kernel refused to make one.
+        """
+        with self._lock:
+            spare, self._spare = self._spare, None
+        return self._usable(spare) or self._make().ready()
+
+    def restock(self) -> None:
+        """Begin to make the next hull, if none is kept; returns at once."""
+        with self._lock:
+            if self._spare is None:
+                self._spare = self._make()
+
+    def close(self) -> None:
+        """End the spare hull."""
+        with self._lock:
+            spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.close()
+
+    def _usable(self, spare: Hull | None) -> Hull | None:
+        """A spare that somebody killed meanwhile is no reason to fail."""
+        try:
+            return spare.ready() if spare is not None else None
+        except SandboxError:
+            return None
+
+    def _make(self) -> Hull:
+        name = f"{self._owner}-{next(self._numbers)}"
+        return Hull(self._program, self._hierarchies, name)

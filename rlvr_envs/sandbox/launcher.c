@@ -1,0 +1,144 @@
+/* The launcher: supervisor and init of a sandbox, one static program.
+ *
+ * It is started in one of three ways:
+ *
+ *   init                   (no arguments) supervisor, commanded on descriptor 0
+ *   init --serve SOCKET    pid 1 of somebody else's container: spawn server only
+ *   init --userns MAP      hold a user namespace with that map until EOF on 0
+ *
+ * All channels are SOCK_SEQPACKET unix sockets. A packet is a list of fields,
+ * each ended by a NUL byte, with descriptors beside it (SCM_RIGHTS). An answer is
+ * "ok" FIELD... or "error" ERRNO STEP, where STEP says what was being done.
+ *
+ * Supervisor (host root, a mount namespace of its own). A request is a list of
+ * verbs with their arguments, done in order until one fails; one answer follows.
+ * The verbs are the table in launcher_supervisor.c. Descriptors are named by
+ * their place in the packet, "-" stands for none. When the owner process dies,
+ * or on "quit", it kills the sandbox, removes its control groups, and exits; its
+ * mounts end with its namespace. It starts the sandbox's init in two moves: `hull`
+ * clones it into its namespaces, where it waits; `go` lets it enter the root that
+ * the verbs between the two have mounted. So a hull can be made ahead of its use.
+ *
+ * Init (pid 1 inside) serves requests on the spawn socket. The first descriptor
+ * of each request is the report socket, which carries every answer to it:
+ *
+ *   "spawn" USER TTY CWD ARGC ARG... ENV...   descriptors after the first become
+ *                                             0, 1, 2, ... of the new process
+ *       -> "pid"               from the child itself, with SCM_CREDENTIALS, if
+ *                              the receiver has set SO_PASSCRED
+ *       -> "started"           exec has happened
+ *        | "error" ERRNO STEP  it has not; the last word on this request
+ *       -> "exit" STATUS       the last word; 128 + signal if it was killed
+ *   "listen" TYPE ADDRESS PORT  -> "ok" with a bound (and listening) socket
+ *   "terminal"                  -> "ok" with the two ends of a pseudo-terminal
+ *
+ * Init is not dumpable, ignores every signal from inside, and never trusts a
+ * process that it started: exit statuses come from wait(2).
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher_wire.c"
+#include "launcher_filter.c"
+#include "launcher_trees.c"
+#include "launcher_init.c"
+#include "launcher_world.c"
+#include "launcher_supervisor.c"
+
+/* Hold a user namespace: answer with its descriptor, then end. */
+static int hold_userns(const char *map)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return failed("making a pipe");
+    struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    pid_t child = syscall(SYS_clone3, &args, sizeof args);
+    if (child < 0)
+        return failed("making a user namespace");
+    if (child == 0) {
+        char byte;
+        close(pair[1]);
+        _exit(read(pair[0], &byte, 1) < 0);
+    }
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/user", child);
+    int space = -1;
+    int ok = write_ids(child, map) == 0 && (space = open(path, O_RDONLY | O_CLOEXEC)) >= 0;
+    if (!ok)
+        failed("mapping ids");
+    close(pair[1]);
+    waitpid(child, NULL, 0);
+    return ok ? answer(0, "ok", 2, &space, 1) : -1;
+}
+
+static int serve_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (sock < 0 || strlen(path) >= sizeof address.sun_path)
+        return failed("making a socket");
+    strcpy(address.sun_path, path);
+    if (connect(sock, (struct sockaddr *)&address, sizeof address) < 0)
+        return failed("connecting to the host");
+    TRY(harden_init(), NULL);
+    TRY(install_filter(), NULL);
+    return serve(sock);
+}
+
+/* A trainer may ignore signals; what runs here must not inherit that. */
+static void reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+}
+
+int main(int argc, char **argv)
+{
+    reset_signals();
+    if (argc == 1)
+        return supervise() < 0;
+    if (argc == 3 && strcmp(argv[1], "--userns") == 0)
+        return hold_userns(argv[2]) < 0 && answer_failure(0) < 0;
+    if (argc == 3 && strcmp(argv[1], "--serve") == 0) {
+        serve_socket(argv[2]);
+        dprintf(2, "init: %s: %s\n", failed_step, strerror(failed_errno));
+        return 1;
+    }
+    dprintf(2, "usage: init [--serve SOCKET | --userns MAP]\n");
+    return 2;
+}

@@ -1,0 +1,148 @@
+/* The way into the sandbox: what init does once, before it serves.
+ *
+ * Its working folder is the supervisor's room of mounts (see overlay.py):
+ *   r  the root to be     p  files to show in /proc ('!' stands for '/')
+ *   e  an empty folder, shown over folders of /proc that are nobody's business
+ * Init keeps the host's root as its user, which no id inside maps to: nothing
+ * inside, root neither, can signal, limit or trace it. Its capabilities are
+ * those of the sandbox's user namespace alone.
+ */
+
+static const char *masked[] = {
+    "acpi", "asound", "bus", "cmdline", "config.gz", "diskstats", "driver", "dynamic_debug",
+    "fs", "interrupts", "iomem", "ioports", "irq", "kallsyms", "kcore", "key-users", "keys",
+    "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "mdstat", "modules",
+    "mtrr", "pagetypeinfo", "pressure", "sched_debug", "schedstat", "scsi", "slabinfo",
+    "softirqs", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo",
+    "vmstat", "zoneinfo", "buddyinfo", "partitions", "swaps", "cgroups", "version_signature"};
+
+static int bind_over(const char *source, const char *target, unsigned long flags)
+{
+    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (!flags)
+        return 0;
+    return mount(NULL, target, NULL, MS_BIND | MS_REMOUNT | flags, NULL);
+}
+
+enum { SEALED = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC };
+
+static int mask_proc(void)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    for (size_t i = 0; i < COUNT(masked); i++) {
+        snprintf(path, sizeof path, "r/proc/%s", masked[i]);
+        if (lstat(path, &info) < 0)
+            continue;
+        int folder = S_ISDIR(info.st_mode);
+        TRY(bind_over(folder ? "e" : "r/dev/null", path, folder ? SEALED : 0), "masking /proc");
+    }
+    return 0;
+}
+
+static int show_in_proc(void)
+{
+    DIR *folder = opendir("p");
+    if (!folder)
+        return failed("listing the files for /proc");
+    struct dirent *entry;
+    while ((entry = readdir(folder))) {
+        char source[PATH_MAX], target[PATH_MAX];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(source, sizeof source, "p/%s", entry->d_name);
+        snprintf(target, sizeof target, "r/proc/%s", entry->d_name);
+        for (char *c = target; *c; c++)
+            *c = *c == '!' ? '/' : *c;
+        TRY(bind_over(source, target, SEALED), "showing a file in /proc");
+    }
+    closedir(folder);
+    return 0;
+}
+
+static int mount_kernel_files(void)
+{
+    TRY(mount("proc", "r/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL), "mounting /proc");
+    TRY(mount("devpts", "r/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+              "newinstance,ptmxmode=0666,mode=0620,gid=5"), "mounting /dev/pts");
+    poke("r/proc/sys/net/ipv4/ping_group_range", "0 65535");
+    poke("r/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    TRY(bind_over("r/proc/sys", "r/proc/sys", SEALED), "sealing /proc/sys");
+    TRY(show_in_proc(), NULL);
+    return mask_proc();
+}
+
+static int raise_loopback(void)
+{
+    int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    TRY(sock, "raising the loopback interface");
+    struct ifreq lo = {.ifr_name = "lo"};
+    lo.ifr_flags = IFF_UP | IFF_RUNNING;
+    int code = ioctl(sock, SIOCSIFFLAGS, &lo);
+    close(sock);
+    return code < 0 ? failed("raising the loopback interface") : 0;
+}
+
+static int enter_root(void)
+{
+    TRY(chdir("r"), "entering the root");
+    TRY(syscall(SYS_pivot_root, ".", "."), "changing the root");
+    TRY(umount2(".", MNT_DETACH), "leaving the old root");
+    TRY(chdir("/"), "entering the root");
+    return 0;
+}
+
+static int enter_world(const char *room, const char *host)
+{
+    TRY(setgroups(0, NULL), "dropping groups");
+    TRY(unshare(CLONE_NEWNS), "making a mount namespace");
+    TRY(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "making mounts private");
+    TRY(chdir(room), "entering the room of mounts");
+    TRY(mount("r", "r", NULL, MS_BIND | MS_REC, NULL), "binding the root");
+    TRY(mount_kernel_files(), NULL);
+    TRY(enter_root(), NULL);
+    TRY(sethostname(host, strlen(host)), "setting the host name");
+    return raise_loopback();
+}
+
+/* Keep the two sockets as 3 and 4, and nothing else of the supervisor's. */
+static int keep_sockets(int spawn, int gate)
+{
+    TRY(spawn = fcntl(spawn, F_DUPFD_CLOEXEC, 16), "keeping the spawn socket");
+    TRY(gate = fcntl(gate, F_DUPFD_CLOEXEC, 16), "keeping the gate");
+    TRY(dup3(spawn, 3, O_CLOEXEC), "keeping the spawn socket");
+    TRY(dup3(gate, 4, O_CLOEXEC), "keeping the gate");
+    TRY(syscall(SYS_close_range, 5, ~0u, 0), "closing descriptors");
+    TRY(syscall(SYS_close_range, 0, 2, 0), "closing descriptors");
+    return 0;
+}
+
+static int open_null(void)
+{
+    for (int i = 0; i < 3; i++)
+        TRY(open("/dev/null", O_RDWR | O_CLOEXEC), "opening /dev/null");
+    return 0;
+}
+
+/* The life of init: wait at the gate, enter the world, serve. */
+static int run_init(int spawn, int gate)
+{
+    TRY(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "watching the supervisor");
+    TRY(keep_sockets(spawn, gate), NULL);
+    if (receive(4, &request) <= 0)
+        return -1;
+    char *room = field(&request), *host = field(&request);
+    int code = enter_world(room, host);
+    if (code == 0)
+        code = open_null();
+    if (code == 0)
+        code = harden_init();
+    if (code == 0)
+        code = install_filter();
+    if (code < 0)
+        return answer_failure(4), -1;
+    answer(4, "ok", 2, NULL, 0);
+    close(4);
+    return serve(3);
+}

@@ -1,0 +1,137 @@
+"""The host's end of one supervisor: the process that owns a sandbox's mounts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import socket
+import threading
+from pathlib import Path
+
+from rlvr_envs.errors import SandboxError
+from rlvr_envs.sandbox.launcher import start_launcher
+from rlvr_envs.sandbox.wire import Answer, Packet, Refused, receive
+
+ANSWER_S = 60.0
+"""How long a request may take; copying a full writable layer is the longest."""
+
+_EXIT_S = 15.0
+
+_REMEDIES = {
+    errno.ENOSPC: "free space or inodes on the host, or lower the limits.",
+    errno.ENOMEM: "free memory on the host, or run fewer sandboxes at once.",
+    errno.EAGAIN: "raise the host's process limit (ulimit -u), or run fewer sandboxes.",
+    errno.EMFILE: "raise the limit of open files (ulimit -n).",
+    errno.ENFILE: "raise fs.file-max.",
+    errno.EPERM: "run as root with CAP_SYS_ADMIN; `rlvr doctor` says what is missing.",
+}
+
+
+class Supervisor:
+    """One launcher process; it ends with this process at the latest."""
+
+    def __init__(self, program: Path) -> None:
+        self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        self._pending = 0
+        self._broken = False
+        self._channel.settimeout(ANSWER_S)
+        try:
+            with far:
+                self.pid = start_launcher(program, far)
+            self._handle = os.pidfd_open(self.pid)
+        except BaseException:
+            self._channel.close()
+            raise
+
+    @property
+    def root(self) -> Path:
+        """The supervisor's own view of the host's files, its mounts included."""
+        return Path(f"/proc/{self.pid}/root")
+
+    def post(self, packet: Packet) -> None:
+        """Send a request without waiting for its answer, which `collect` returns."""
+        with self._lock:
+            self._send(packet)
+
+    def collect(self) -> Answer:
+        """Return the answer to a request that was posted; see `request`."""
+        with self._lock:
+            return self._take()
+
+    def request(self, packet: Packet) -> Answer:
+        """Have the verbs of a packet done.
+
+        Raises:
+            SandboxError: `Refused` if a verb failed; else if the supervisor is gone.
+        """
+        with self._lock:
+            self._send(packet)
+            return self._take()
+
+    def close(self) -> None:
+        """End the sandbox and the supervisor, wait for both; idempotent."""
+        with self._lock:
+            if self._channel.fileno() < 0:
+                return
+            if not self._broken:
+                self._quit()
+            self._channel.close()
+            _wait_for_exit(self.pid, self._handle)
+            os.close(self._handle)
+
+    def _quit(self) -> None:
+        packet = Packet()
+        packet.add("quit")
+        try:
+            packet.send(self._channel)
+        except OSError:
+            return
+
+    def _send(self, packet: Packet) -> None:
+        if self._broken or self._channel.fileno() < 0:
+            raise SandboxError("The sandbox is gone.")
+        try:
+            packet.send(self._channel)
+        except OSError as error:
+            self._break()
+            raise SandboxError(f"The sandbox is gone: {error}.") from error
+
+    def _take(self) -> Answer:
+        """An interrupted wait would leave an answer behind: end the supervisor."""
+        try:
+            answer = receive(self._channel)
+        except OSError as error:
+            self._break()
+            raise SandboxError(f"The sandbox does not answer: {error}.") from error
+        except BaseException:
+            self._break()
+            raise
+        if answer is None:
+            self._break()
+            raise SandboxError("The sandbox's supervisor ended.")
+        try:
+            return answer.checked()
+        except Refused as error:
+            remedy = _REMEDIES.get(error.code)
+            if remedy:
+                error.remedy = remedy
+                error.args = (f"{error} Remedy: {remedy}",)
+            raise
+
+    def _break(self) -> None:
+        self._broken = True
+        signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+
+def _wait_for_exit(pid: int, handle: int) -> None:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    if not poll.poll(_EXIT_S * 1000):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    try:
+        os.waitpid(pid, 0)
+    except ChildProcessError:
+        return
