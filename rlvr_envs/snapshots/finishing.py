@@ -182,6 +182,30 @@ def _installed(stanzas: list[str]) -> Iterator[tuple[str, str]]:
             yield rows["Package"], rows["Version"]
 
 
+def retime_python(root: Path) -> None:
+    """Make compiled Python files fit their sources again after times were clamped.
+
+    A compiled file records its source's time; a stale one would be compiled anew at
+    each start. Nothing of the image is run for it.
+    """
+    for compiled in root.rglob("__pycache__/*.pyc"):
+        source = compiled.parent.parent / f"{compiled.name.partition('.')[0]}.py"
+        if compiled.is_symlink() or source.is_symlink() or not source.is_file():
+            continue
+        info, times = source.stat(), compiled.stat()
+        with compiled.open("r+b") as file:
+            head = file.read(16)
+            # Magic number, flags (0: by time), time, size: PEP 552.
+            if head[4:8] == bytes(4) and head[12:16] == _word(info.st_size):
+                file.seek(8)
+                file.write(_word(int(info.st_mtime)))
+        os.utime(compiled, ns=(times.st_mtime_ns,) * 2)
+
+
+def _word(number: int) -> bytes:
+    return (number & 0xFFFFFFFF).to_bytes(4, "little")
+
+
 def check_root(root: Path) -> None:
     """Refuse a tree that cannot be a root file system.
 

@@ -60,11 +60,14 @@ def findings(folder: Path, refs: Sequence[str] = ()) -> list[str]:
     need_git()
     with tempfile.TemporaryDirectory() as scratch:
         repository = _Reading(folder, Path(scratch))
-        return [
-            *repository.wrong_settings(refs),
-            *repository.wrong_refs(refs),
-            *repository.wrong_objects(),
-        ]
+        try:
+            return [
+                *repository.wrong_settings(refs),
+                *repository.wrong_refs(refs),
+                *repository.wrong_objects(),
+            ]
+        except (_Broken, UnicodeDecodeError) as error:
+            return [f"git cannot read it: {error}"]
 
 
 def _wrong_files(folder: Path) -> Iterator[str]:
@@ -165,15 +168,9 @@ class _Reading:
 
     def wrong_objects(self) -> Iterator[str]:
         """Yield what of the objects cannot be reached, or is damaged."""
-        try:
-            tips = [*self.refs().values(), self.head()]
-            tips = [tip for tip in tips if not tip.startswith("ref: ")]
-            reached = self._reached(tips)
-            packed = self._packed()
-            staged = self._staged()
-        except _Broken as error:
-            yield f"git cannot read it: {error}"
-            return
+        tips = [*self.refs().values(), self.head()]
+        reached = self._reached([tip for tip in tips if not tip.startswith("ref: ")])
+        packed, staged = self._packed(), self._staged()
         for number in sorted(packed - reached):
             yield f"the object {number} is in no declared history"
         for number in sorted(staged - reached - packed):

@@ -42,8 +42,8 @@ def build_image(
 ) -> StoredImage:
     """Build an image from its recipe, in the place of an earlier one.
 
-    Where the archive no longer has a locked version, the newer one is taken, and
-    the differences are told.
+    Where the archive no longer has a locked version, the newer one is taken;
+    `check_drift` tells the differences.
 
     Args:
         name: Of a recipe.
@@ -52,10 +52,17 @@ def build_image(
             that names a dated archive, for the locked versions exactly.
         progress: Is told what is being done.
     """
-    wanted, lock = recipe(name), read_lock(name)
-    source = DebianSource(wanted, lock, sources=sources)
-    image = ImageStore(places).build(name, source, progress=progress)
-    if lock.packages:
-        for line in drift(lock, image.provenance.packages):
-            progress(f"Not as locked: {line}")
-    return image
+    source = DebianSource(recipe(name), read_lock(name), sources=sources)
+    return ImageStore(places).build(name, source, progress=progress)
+
+
+def check_drift(image: StoredImage) -> tuple[str, ...]:
+    """Return how an image's package versions differ from the lock, a line each.
+
+    Returns:
+        Empty for an image that no recipe made, or that has no lock.
+    """
+    lock = read_lock(image.name)
+    if image.provenance.source != "debian" or not lock.packages:
+        return ()
+    return drift(lock, image.provenance.packages)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvr_envs.errors import CallerError, SnapshotError
 from rlvr_envs.records import Layer, Places
-from rlvr_envs.snapshots.finishing import check_root, clean, identify
+from rlvr_envs.snapshots.finishing import check_root, clean, identify, retime_python
 from rlvr_envs.snapshots.holding import hold
 from rlvr_envs.snapshots.locking import locked, partial, publish, write_atomically
 from rlvr_envs.snapshots.repositories import check_tree
@@ -185,6 +185,7 @@ class ImageStore:
             identify(root)
             check_tree(root)
             clamp_times(root, source.latest_s)
+            retime_python(root)
             return self._take(name, root, provenance, progress=progress)
 
     def adopt(

@@ -12,6 +12,7 @@ from pathlib import Path
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CHUNK_BYTES = 1 << 20
+KEPT_ATTRIBUTES = ("user.", "security.capability", "trusted.overlay.opaque")
 
 KINDS = {
     stat.S_IFREG: "file",
@@ -147,10 +148,15 @@ def file_digest(descriptor: int) -> bytes:
 
 
 def attributes(descriptor: int) -> list[bytes]:
-    """Return names and values of extended attributes in turn, sorted by name."""
+    """Return names and values of extended attributes in turn, sorted by name.
+
+    Only those that belong to the tree: labels of the host's own security modules
+    do not.
+    """
     found: list[bytes] = []
     for name in sorted(os.listxattr(descriptor)):
-        found += [os.fsencode(name), os.getxattr(descriptor, name)]
+        if name.startswith(KEPT_ATTRIBUTES):
+            found += [os.fsencode(name), os.getxattr(descriptor, name)]
     return found
 
 

@@ -281,6 +281,10 @@ def truncated(repo: Path) -> None:
     pack.write_bytes(pack.read_bytes()[:-30])
 
 
+def broken_settings(repo: Path) -> None:
+    (repo / ".git/config").write_text("[core\n")
+
+
 def missing_history(repo: Path) -> None:
     (repo / ".git/packed-refs").write_text(f"{'1' * 40} refs/heads/main\n")
 
@@ -306,6 +310,7 @@ HIDING: dict[Callable[[Path], object], str] = {
     include: "setting include.path",
     staged: "in no declared history",
     truncated: "git cannot read it",
+    broken_settings: "git cannot read it",
     missing_history: "git cannot read it",
 }
 

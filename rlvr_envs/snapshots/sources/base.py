@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+LATEST_S = 1_704_067_200
+"""2024-01-01 00:00:00 UTC: no file of an image is younger, unless it is asked for."""
+
 Progress = Callable[[str], None]
 
 
