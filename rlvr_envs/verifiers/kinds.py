@@ -1,0 +1,52 @@
+"""Which verifiers exist, by the name that a task calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import jsonschema
+
+from rlvr_envs.records import JsonObject, VerifierSpec
+from rlvr_envs.verifiers.ast_diff import AstDiff
+from rlvr_envs.verifiers.command import Command
+from rlvr_envs.verifiers.files import FileContent
+from rlvr_envs.verifiers.pytest import Pytest
+from rlvr_envs.verifiers.system_files import SystemFiles
+from rlvr_envs.verifiers.verifier import Verifier
+
+KINDS: Mapping[str, type[Verifier]] = MappingProxyType(
+    {
+        "file_content": FileContent,
+        "pytest": Pytest,
+        "command": Command,
+        "ast_diff": AstDiff,
+        "system_files": SystemFiles,
+    }
+)
+
+
+def validate_options(kind: str, options: JsonObject) -> None:
+    """Check a verifier's options, as a task declares them.
+
+    Raises:
+        ValueError: If the kind is unknown or an option is wrong; says which.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"no verifier is named {kind!r}; known: {', '.join(KINDS)}")
+    checker = jsonschema.Draft202012Validator(
+        dict(KINDS[kind].schema), format_checker=jsonschema.FormatChecker()
+    )
+    error = jsonschema.exceptions.best_match(checker.iter_errors(dict(options)))
+    if error is not None:
+        where = "".join(f"[{part!r}]" for part in error.absolute_path)
+        raise ValueError(f"options{where} of {kind}: {error.message}")
+
+
+def make(spec: VerifierSpec, kinds: Mapping[str, type[Verifier]] = KINDS) -> Verifier:
+    """Return the verifier of a check.
+
+    Raises:
+        KeyError: If there is no such kind.
+    """
+    return kinds[spec.kind](spec)

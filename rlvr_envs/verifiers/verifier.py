@@ -1,0 +1,98 @@
+"""The contract that every verifier keeps.
+
+A verifier reads a frozen state and says which invariants held. It is pure: it
+cannot reach a sandbox, a process or a network; one that must run something is
+handed a runner. What the submission can cause (a missing file, a crash, a hang, a
+forgery) is a failed check, with evidence where it was tampering; an exception means
+that the judge itself is broken.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rlvr_envs.records import Check, Evidence, JsonObject, Verification, VerifierSpec
+from rlvr_envs.state import FrozenState, Runner
+from rlvr_envs.verifiers import opening
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one verifier found."""
+
+    checks: tuple[Check, ...]
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a verifier may use beside the frozen state.
+
+    Attributes:
+        submission: Host folder; the artifacts stand beneath it at their own absolute
+            paths, or it is the whole final root.
+        fixtures: Host folder with the pinned verifier files and ``hidden.json``.
+        hidden: Hidden data of the instance.
+        runner: Runs commands in pristine sandboxes.
+        deadline: When all checks must have ended, on `time.monotonic`.
+    """
+
+    verification: Verification
+    submission: Path
+    fixtures: Path
+    hidden: Mapping[str, Any]
+    runner: Runner
+    deadline: float
+
+    def left_s(self) -> float:
+        """Return the seconds that are left for checks, at least 0."""
+        return max(self.deadline - time.monotonic(), 0.0)
+
+    def value(self, option: Any) -> Any:
+        """Return an option's value: itself, or what ``{hidden: dotted.key}`` names.
+
+        Raises:
+            KeyError: If the hidden data has no such key.
+        """
+        if not (isinstance(option, Mapping) and set(option) == {"hidden"}):
+            return option
+        value: Any = self.hidden
+        for part in str(option["hidden"]).split("."):
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        return value
+
+    def read(self, path: str, *, limit_bytes: int) -> bytes:
+        """Return the content of a submitted file.
+
+        Args:
+            path: Absolute, as it was inside.
+            limit_bytes: Larger files are refused.
+
+        Raises:
+            opening.Refused: If it is missing, no regular file, or too large.
+        """
+        return opening.read(self.submission, path, limit_bytes=limit_bytes)
+
+
+class Verifier(ABC):
+    """One check of a task, made from its options."""
+
+    schema: ClassVar[JsonObject]
+    """JSON Schema of the options."""
+
+    def __init__(self, spec: VerifierSpec) -> None:
+        self.spec = spec
+        self.options = spec.options
+
+    @abstractmethod
+    def verify(self, frozen: FrozenState, context: Context) -> Findings:
+        """Read the state and say what held."""
+
+    def check(self, reason: str = "") -> Check:
+        """Return this verifier's check; an empty reason means that it held."""
+        return Check(self.spec.name, not reason, reason)

@@ -1,0 +1,71 @@
+"""Verification of the frozen state: the one layer that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+from typing_extensions import override
+
+from rlvr_envs.errors import WorldError
+from rlvr_envs.records import Outcome, Status
+from rlvr_envs.state import FrozenState, Judgeable, Runner
+from rlvr_envs.verifiers import judge
+
+Judging = Callable[[FrozenState, Any, Runner], Outcome]
+
+
+class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
+    """Freezes an episode at its end, has it judged, and pays what it earned.
+
+    ``info["outcome"]`` and ``info["scorable"]`` appear at the end of an episode. A
+    fault of the world or of the judge is an outcome of its own, ``infra_error``;
+    `step` never raises one.
+
+    Args:
+        env: Its bare environment is `Judgeable`.
+        judging: What judges; the project's own judge by default.
+
+    Attributes:
+        infra_errors: Episodes that ended void since this layer was made.
+
+    Raises:
+        TypeError: If the bare environment cannot be judged.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], *, judging: Judging = judge) -> None:
+        super().__init__(env)
+        if not isinstance(env.unwrapped, Judgeable):
+            raise TypeError(
+                f"{type(env.unwrapped).__name__} has no freeze() and no runner(); "
+                "FrozenStateVerify wraps environments of this package."
+            )
+        self._judging = judging
+        self.infra_errors = 0
+
+    @override
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if not (terminated or truncated):
+            return observation, float(reward), terminated, truncated, info
+        outcome = info.get("outcome")
+        if not _is_void(outcome):
+            verdict = self._verdict()
+            outcome, reward = verdict.to_json(), verdict.reward
+        scorable = not _is_void(outcome)
+        self.infra_errors += not scorable
+        info = {**info, "outcome": outcome, "scorable": scorable}
+        return observation, float(reward), terminated, truncated, info
+
+    def _verdict(self) -> Outcome:
+        env: Any = self.env.unwrapped
+        try:
+            frozen = env.freeze()
+            return self._judging(frozen, env.instance, env.runner())
+        except WorldError as error:
+            return Outcome(Status.INFRA_ERROR, 0.0, reason=str(error))
+
+
+def _is_void(outcome: Any) -> bool:
+    return isinstance(outcome, dict) and outcome.get("status") == Status.INFRA_ERROR
