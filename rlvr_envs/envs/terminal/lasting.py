@@ -1,0 +1,145 @@
+"""A shell that lasts: when it goes, there is a new one, and the agent is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rlvr_envs.envs.terminal.capture import Capture
+from rlvr_envs.envs.terminal.results import Step
+from rlvr_envs.envs.terminal.shell import (
+    Ended,
+    Launch,
+    OutputPipe,
+    Shell,
+    ShellFailed,
+)
+from rlvr_envs.errors import SandboxError, boundary
+from rlvr_envs.sandbox.base import Sandbox, StepGroup
+
+_PATIENCE_S = 0.05
+
+
+class LastingShell:
+    """The persistent shell of an episode.
+
+    Args:
+        grace_s: How long an interrupted shell may take before it is replaced.
+
+    Raises:
+        SandboxError: If the sandbox is gone or its image holds no bash.
+    """
+
+    def __init__(self, sandbox: Sandbox, launch: Launch, *, grace_s: float) -> None:
+        self._sandbox = sandbox
+        self._launch = launch
+        self._grace_s = grace_s
+        self._output = OutputPipe()
+        try:
+            self._shell: Shell | None = Shell(sandbox, launch, self._output)
+        except BaseException as error:
+            self._output.close()
+            if isinstance(error, ShellFailed):
+                text = f"No shell could be started: {error}."
+                raise SandboxError(text) from error
+            raise
+
+    def run(self, step: Step, command: str, capture: Capture) -> Ended:
+        """Run a command; afterwards there is a shell, unless none can be had.
+
+        Raises:
+            SandboxError: If the sandbox is gone.
+        """
+        shell = self._living(step)
+        if shell is None:
+            return Ended(-1, lost=True)
+        with step_group(self._sandbox) as group:
+            join(group, shell.pid)
+            shell.send(command)
+            ended = shell.wait(capture, step.deadline)
+            if ended is None:
+                ended = self._abort(shell, group, capture)
+                step.tell_timeout(lost=ended.lost)
+        if ended.lost:
+            step.tell_restart(_how_ended(ended.status))
+            self._restart(step)
+        return ended
+
+    def folder(self, path: str) -> str:
+        """Return a path that means inside what this one means to the shell.
+
+        Args:
+            path: Absolute, or relative to the shell's folder, or empty for it.
+        """
+        if path.startswith("/"):
+            return path
+        if self._shell is None or not self._shell.is_running:
+            return f"{self._launch.workdir}/{path}"
+        return f"/proc/{self._shell.inner_pid}/cwd/{path}"
+
+    def close(self) -> None:
+        """End the shell; once."""
+        if self._shell is not None:
+            self._shell.close()
+        self._output.close()
+
+    def _living(self, step: Step) -> Shell | None:
+        """Return the shell, a new one if it went between two commands."""
+        if self._shell is None or not self._shell.is_running:
+            step.tell_restart("had ended")
+            self._restart(step)
+        return self._shell
+
+    def _restart(self, step: Step) -> None:
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            shell.close()
+        try:
+            self._shell = Shell(self._sandbox, self._launch, self._output)
+        except ShellFailed as error:
+            step.notices.append(f"no new shell could be started: {error}")
+
+    def _abort(self, shell: Shell, group: StepGroup, capture: Capture) -> Ended:
+        """Stop a command that is out of time; the shell too, if it must be.
+
+        The signal comes first: bash acts on it as soon as the program that it waits
+        for is gone, and so never starts the next one.
+        """
+        end = time.monotonic() + self._grace_s
+        while (now := time.monotonic()) < end:
+            shell.interrupt()
+            with boundary(SandboxError, "ending a step"):
+                group.kill(spare=shell.pid)
+            ended = shell.wait(capture, min(end, now + _PATIENCE_S))
+            if ended is not None:
+                return ended
+        with boundary(SandboxError, "ending a step"):
+            group.kill()
+        shell.kill()
+        lost = shell.wait(capture, time.monotonic() + _PATIENCE_S)
+        return lost if lost and lost.lost else Ended(-1, lost=True)
+
+
+@contextmanager
+def step_group(sandbox: Sandbox) -> Iterator[StepGroup]:
+    """Give a step its group; a group that fails is the sandbox's fault."""
+    with boundary(SandboxError, "opening a step"):
+        group = sandbox.step_group()
+    try:
+        yield group
+    finally:
+        with boundary(SandboxError, "closing a step"):
+            group.close()
+
+
+def join(group: StepGroup, pid: int) -> None:
+    """Put a process into a group, unless it has ended."""
+    with boundary(SandboxError, "opening a step"), suppress(ProcessLookupError):
+        group.add(pid)
+
+
+def _how_ended(status: int) -> str:
+    if status > 128:
+        return f"was killed by signal {status - 128}"
+    return f"exited with status {status}" if status >= 0 else "ended"
