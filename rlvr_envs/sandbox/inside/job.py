@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from _pytest.config import Config, _prepareconfig
+from _pytest.config import _prepareconfig
 from _pytest.main import Session
 
 from rlvr_envs.sandbox.inside import confine, link, plain, plugin, wire
@@ -53,7 +53,7 @@ _SYSTEM = [
 ]
 """Top folders in which no artifact is shown at its own path."""
 
-Template = tuple[Config, plugin.Plugin]
+Template = tuple[Session, plugin.Plugin]
 
 
 def prepare(fixtures: Path) -> Template:
@@ -69,7 +69,9 @@ def prepare(fixtures: Path) -> Template:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     config.pluginmanager.unregister(reporter)
     del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
-    return config, hooks
+    session = Session.from_config(config)
+    config.hook.pytest_sessionstart(session=session)
+    return session, hooks
 
 
 def run(template: Template, payload: int, verdict: int, zygote: socket.socket) -> None:
@@ -121,8 +123,8 @@ def _examine(
     )
     _silence()
     _guard_fixtures(fixtures, candidate)
-    link.confine_children()
-    config, hooks = template
+    link.confine_children(candidate)
+    session, hooks = template
     hooks.arm(
         candidate,
         hidden=_hidden(fixtures),
@@ -130,7 +132,7 @@ def _examine(
         limit_s=request["test_timeout_s"],
         until=time.monotonic() + request["timeout_s"],
     )
-    collected = _session(config, hooks, [str(fixtures / t) for t in request["tests"]])
+    collected = _session(session, hooks, [str(fixtures / t) for t in request["tests"]])
     return {
         "collected": collected,
         "tests": [[name, *result] for name, result in hooks.results.items()],
@@ -139,14 +141,12 @@ def _examine(
     }
 
 
-def _session(config: Config, hooks: plugin.Plugin, tests: list[str]) -> list[str]:
-    session = Session.from_config(config)
-    config.hook.pytest_sessionstart(session=session)
+def _session(session: Session, hooks: plugin.Plugin, tests: list[str]) -> list[str]:
     session.perform_collect(tests)
     collected = [item.nodeid for item in session.items]
     if not hooks.troubles:
         with contextlib.suppress(BaseException):
-            config.hook.pytest_runtestloop(session=session)
+            session.config.hook.pytest_runtestloop(session=session)
     return collected
 
 

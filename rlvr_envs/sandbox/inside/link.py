@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import socket
 import stat
 import subprocess
@@ -92,6 +93,7 @@ class Candidate:
         self._process: Process | None = None
         self.deadline = time.monotonic() + timeout_s
         self.test = ""
+        self.used = False
         self.marks: list[tuple[str, str, str]] = []
 
     def call(
@@ -241,7 +243,9 @@ class Candidate:
         if self._process is not None:
             self._process.close()
             self._process = None
-        self._tell({"do": "reap"})
+        if self.used:
+            self._tell({"do": "reap"})
+            self.used = False
 
     def mark(self, code: str, detail: str) -> None:
         """Record a trace of tampering."""
@@ -300,6 +304,7 @@ class Candidate:
 
     def _living(self) -> Process:
         if self._process is None:
+            self.used = True
             there, requests = os.pipe()
             answers, back = os.pipe()
             request = {"do": "fork", "import_from": str(self._home)}
@@ -324,17 +329,27 @@ class Candidate:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, bool]:
+    late = True
     try:
-        status = process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        late = not _ends(process.pid, timeout_s)
+    finally:
+        if late:
+            process.kill()
+        status = process.wait()
+    if late:
         return TIMEOUT_STATUS, True
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
     return (128 - status if status < 0 else status), False
+
+
+def _ends(pid: int, timeout_s: float) -> bool:
+    """Wait for a child's end without polling its status."""
+    handle = os.pidfd_open(pid)
+    try:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
+    finally:
+        os.close(handle)
 
 
 def _head(stream: Any) -> bytes:
@@ -342,8 +357,12 @@ def _head(stream: Any) -> bytes:
     return bytes(stream.read(OUTPUT_BYTES))
 
 
-def confine_children() -> None:
-    """Make every program that this process starts run as the candidate's user."""
+def confine_children(candidate: Candidate) -> None:
+    """Make every program that this process starts run as the candidate's user.
+
+    Args:
+        candidate: Is told, so that it has something to kill at the test's end.
+    """
     plain_init = subprocess.Popen.__init__
 
     def confined(self: Any, args: Any, *rest: Any, **options: Any) -> None:
@@ -356,6 +375,7 @@ def confine_children() -> None:
             start_new_session=True,
             close_fds=True,
         )
+        candidate.used = True
         plain_init(self, args, *rest, **options)
 
     subprocess.Popen.__init__ = confined  # type: ignore[method-assign]  # on purpose
