@@ -9,7 +9,6 @@ can never be written to is the caller's mistake and is raised by the first `rese
 from __future__ import annotations
 
 import errno
-import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,8 @@ import gymnasium as gym
 from typing_extensions import override
 
 from rlvr_envs.errors import CallerError, WorldError
-from rlvr_envs.records import ToolSpec
+from rlvr_envs.records import ToolCall, ToolSpec
+from rlvr_envs.tools.parsing import parse_call
 from rlvr_envs.trajectories.encoding import encode
 from rlvr_envs.trajectories.record import SCHEMA, Ending, Kind, Trajectory, Turn
 from rlvr_envs.trajectories.store import Writer, new_writer, parse
@@ -87,6 +87,7 @@ class RecordTrajectory(
             CallerError: If the folder can never be written to.
         """
         self._end(Ending.ABANDONED)
+        self._lines, self._turn, self._path, self._problem = [], 0, None, ""
         observation, info = self.env.reset(seed=seed, options=options)
         header = self._header(seed, options)
         self._begin(header)
@@ -119,8 +120,7 @@ class RecordTrajectory(
         super().close()
 
     def _begin(self, header: Mapping[str, Any]) -> None:
-        self._lines, self._turn, self._living = [], 0, True
-        self._path, self._problem = None, ""
+        self._living = True
         if self._folder is None:
             return
         stem = "{task}.i{instance}.s{seed}".format_map(header)
@@ -219,13 +219,8 @@ def _turn(number: int, action: Any, result: tuple[Any, ...]) -> Turn:
 
 
 def _parsed(action: Any) -> Mapping[str, Any]:
-    try:
-        call = json.loads(action) if isinstance(action, str) else action
-    except ValueError:
-        return {}
-    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        return {}
-    return {"name": call["name"], "arguments": call.get("arguments", {})}
+    call = parse_call(action)
+    return call.to_json() if isinstance(call, ToolCall) else {}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

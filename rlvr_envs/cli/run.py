@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import gymnasium as gym
 
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import (
@@ -22,6 +24,7 @@ from rlvr_envs.rollouts.endpoint import Endpoint, endpoint_policy
 from rlvr_envs.rollouts.episodes import Group, Job, Result, group_jobs
 from rlvr_envs.rollouts.parallel import Pool
 from rlvr_envs.rollouts.policies import PolicySpec, named
+from rlvr_envs.rollouts.states import keep_state
 
 DEFAULT_OUT = Path("runs")
 
@@ -52,6 +55,11 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--no-record", action="store_true", help="write no trajectories"
     )
+    parser.add_argument(
+        "--keep-state",
+        action="store_true",
+        help="keep each final state beside its trajectory, for `rlvr verify`",
+    )
     _add_endpoint_options(parser)
 
 
@@ -80,11 +88,24 @@ def run(args: argparse.Namespace) -> int:
     ]
     with (
         shell.progress(len(jobs), "episodes") as advance,
-        Pool(maker, size=min(args.parallel, len(jobs))) as pool,
+        Pool(maker, size=min(args.parallel, len(jobs)), ended=_ended(args)) as pool,
     ):
         results = pool.play(jobs, done=lambda item: advance(item.job.task))
         groups = list(_report(shell, results))
     return _finish(shell, groups)
+
+
+def _ended(args: argparse.Namespace) -> Callable[[gym.Env[Any, Any]], None]:
+    """Return what is done with an environment whose episode has been judged."""
+    if not args.keep_state:
+        return lambda _env: None
+
+    def keep(env: gym.Env[Any, Any]) -> None:
+        path = env.get_wrapper_attr("trajectory_path")
+        if path is not None:
+            keep_state(env, path)
+
+    return keep
 
 
 def _group(args: argparse.Namespace, task: str, spec: PolicySpec) -> Sequence[Job]:

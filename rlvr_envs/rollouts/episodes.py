@@ -120,7 +120,11 @@ def group_jobs(
 
 
 def run_episode(
-    env: gym.Env[Any, Any], job: Job, *, stop: Callable[[], bool] = lambda: False
+    env: gym.Env[Any, Any],
+    job: Job,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    ended: Callable[[gym.Env[Any, Any]], None] = lambda _: None,
 ) -> Result:
     """Play an episode to its end.
 
@@ -128,6 +132,7 @@ def run_episode(
         env: Reset here; left as the episode ended.
         job: What to play.
         stop: Asked before each turn; if true, the episode is given up as void.
+        ended: Called with the environment once the verdict is in.
 
     Raises:
         CallerError: If the task or the policy cannot be had.
@@ -135,6 +140,7 @@ def run_episode(
     started = monotonic()
     try:
         info, turns = _play(env, job, stop)
+        ended(env)
     except WorldError as error:
         return _void(env, job, str(error), monotonic() - started)
     return _result(env, job, info, turns, monotonic() - started)

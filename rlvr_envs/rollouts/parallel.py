@@ -21,15 +21,23 @@ class Pool:
     Args:
         make: Builds an environment; called once in each thread that gets work.
         size: Environments alive at once, at least 1.
+        ended: Called with an environment whose episode has just been judged.
 
     Raises:
         ValueError: If the size is below 1.
     """
 
-    def __init__(self, make: MakeEnv, *, size: int = 1) -> None:
+    def __init__(
+        self,
+        make: MakeEnv,
+        *,
+        size: int = 1,
+        ended: Callable[[gym.Env[Any, Any]], None] = lambda _: None,
+    ) -> None:
         if size < 1:
             raise ValueError(f"a pool needs at least one environment, not {size}.")
         self._make = make
+        self._ended = ended
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="rlvr-episode")
         self._mine = threading.local()
         self._lock = threading.Lock()
@@ -77,7 +85,9 @@ class Pool:
             self._envs.pop().close()
 
     def _one(self, job: Job, done: Callable[[Result], None]) -> Result:
-        result = run_episode(self._env(), job, stop=self._stopped.is_set)
+        result = run_episode(
+            self._env(), job, stop=self._stopped.is_set, ended=self._ended
+        )
         done(result)
         return result
 

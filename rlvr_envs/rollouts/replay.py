@@ -127,18 +127,29 @@ def _replay_in_worker(item: Replay) -> Comparison:
 
 
 def _env_for(item: Replay) -> gym.Env[Any, Any]:
-    header = read(item.path).header
-    env_id = item.env or header.get("env", "")
-    kwargs = {**header.get("kwargs", {}), **item.kwargs}
-    if not env_id:
+    recorded = read(item.path)
+    header = recorded.header
+    key = encode([header.get("env"), header.get("kwargs"), item.env, item.kwargs])
+    if key not in MADE_ONCE:
+        MADE_ONCE[key] = make_for(recorded, item.env, item.kwargs)
+    return MADE_ONCE[key]
+
+
+def make_for(
+    recorded: Trajectory, env_id: str = "", kwargs: Mapping[str, Any] | None = None
+) -> gym.Env[Any, Any]:
+    """Build the environment of a record; an id and arguments that are given win.
+
+    Raises:
+        CallerError: If the record names none, or there is no such id.
+    """
+    wanted = env_id or recorded.header.get("env", "")
+    if not wanted:
         raise CallerError(
-            f"{item.path} does not say which environment it is of.",
+            f"{recorded.path} does not say which environment it is of.",
             remedy="name it with --env",
         )
-    key = encode([env_id, kwargs])
-    if key not in MADE_ONCE:
-        MADE_ONCE[key] = make(env_id, kwargs)
-    return MADE_ONCE[key]
+    return make(wanted, {**recorded.header.get("kwargs", {}), **(kwargs or {})})
 
 
 def make(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:

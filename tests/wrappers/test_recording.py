@@ -246,3 +246,13 @@ def test_lines_are_json_objects_with_a_kind(tmp_path: Path) -> None:
         "timing",
         "footer",
     ]
+
+
+def test_a_reset_that_fails_shows_no_earlier_episode(tmp_path: Path) -> None:
+    env = recorded(tmp_path)
+    play(env, ADD, SUBMIT)
+    with pytest.raises(ValueError, match="no task"):
+        env.reset(options={"task": "gone"})
+
+    assert env.trajectory_path is None
+    assert env.last_trajectory.lines == ()
