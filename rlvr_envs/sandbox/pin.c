@@ -2,7 +2,11 @@
  * libpin.so: loaded into every dynamic program of a sandbox, before libfaketime.
  *
  * 1. Gives libfaketime its settings where a program was started without them
- *    (`env -i`), by adding to the environment before its constructor runs.
+ *    (`env -i`), by adding to the environment before its constructor runs, and
+ *    the counter of clock readings, for each process its own. Left to itself,
+ *    libfaketime shares a counter and its semaphore with all descendants, so that
+ *    one killed while it reads the clock would stop the others; and it calls
+ *    setenv, after which bash no longer finds the settings.
  * 2. Answers getrandom, getentropy, arc4random, and read on /dev/urandom and
  *    /dev/random, from a stream that belongs to the episode: a function of the
  *    seed in /run/rlvr/seed, the process id as seen inside, and how much this
@@ -25,35 +29,92 @@
 
 extern char **environ;
 
+enum { SETTING_COUNT = 5, SETTING_LENGTH = 64, MOST_VARIABLES = 4096 };
+
 /* Writable: bash cuts the strings of its environment in place. */
-static char SETTINGS[][40] = {
+static char settings[SETTING_COUNT][SETTING_LENGTH] = {
     "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
-    "FAKETIME_NO_CACHE=1", "FAKETIME_FMT=%s",
+    "FAKETIME_NO_CACHE=1", "FAKETIME_FMT=%s", "FAKETIME_SHARED=",
 };
-enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS, MOST_VARIABLES = 4096 };
+static char *const shared_setting = settings[SETTING_COUNT - 1];
 
 static char *merged[MOST_VARIABLES + SETTING_COUNT + 1];
+static char counter_path[SETTING_LENGTH];
+static pid_t counter_owner;
 static uint64_t seed;
 static int have_seed;
 static uint64_t drawn;
 
-static int is_set(const char *setting) {
-    size_t length = (size_t)(strchr(setting, '=') - setting) + 1;
-    for (char **item = environ; item && *item; item++)
-        if (strncmp(*item, setting, length) == 0) return 1;
+static int is_setting(const char *item) {
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        size_t length = (size_t)(strchr(settings[i], '=') - settings[i]) + 1;
+        if (strncmp(item, settings[i], length) == 0) return 1;
+    }
     return 0;
 }
 
 /* Not by setenv: bash exports one of its own that is not ready this early. */
 static void add_settings(void) {
-    int missing = 0, count = 0;
-    for (int i = 0; i < SETTING_COUNT; i++) missing += !is_set(SETTINGS[i]);
-    while (environ && environ[count]) count++;
-    if (missing == 0 || count > MOST_VARIABLES) return;
-    for (int i = 0; i < count; i++) merged[i] = environ[i];
-    for (int i = 0; i < SETTING_COUNT; i++)
-        if (!is_set(SETTINGS[i])) merged[count++] = SETTINGS[i];
+    int count = 0;
+    for (char **item = environ; item && *item; item++) {
+        if (is_setting(*item)) continue;
+        if (count == MOST_VARIABLES) return;
+        merged[count++] = *item;
+    }
+    int known = counter_owner ? SETTING_COUNT : SETTING_COUNT - 1;
+    for (int i = 0; i < known; i++) merged[count++] = settings[i];
     environ = merged;
+}
+
+static int make_file(const char *path, const void *data, size_t length) {
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) return 0;
+    ssize_t done = write(fd, data, length);
+    close(fd);
+    return done == (ssize_t)length;
+}
+
+static char *append(char *end, const char *text) {
+    while (*text) *end++ = *text++;
+    *end = 0;
+    return end;
+}
+
+static char *append_number(char *end, unsigned long number) {
+    char digits[24];
+    int i = sizeof digits - 1;
+    digits[i] = 0;
+    do digits[--i] = (char)('0' + number % 10); while (number /= 10);
+    return append(end, digits + i);
+}
+
+/* What sem_open and shm_open would make: a free semaphore for several processes
+ * (glibc's layout), and libfaketime's counter with no start time yet. */
+static int make_counter(void) {
+    const struct { uint64_t value; int private_flag, pad; uint64_t fill[2]; }
+        semaphore = {1, 128, 0, {0, 0}};
+    int64_t counter[10] = {0, 0, 0, -1, 0, -1, 0, -1, 0, -1};
+    char path[SETTING_LENGTH];
+    append_number(append(path, "/dev/shm/sem.clock-"), (unsigned long)getpid());
+    append_number(append(counter_path, "/dev/shm/clock-"), (unsigned long)getpid());
+    return make_file(path, &semaphore, sizeof semaphore)
+        && make_file(counter_path, counter, sizeof counter);
+}
+
+static void share_counter(void) {
+    if (!make_counter()) return;
+    counter_owner = getpid();
+    char *end = strchr(shared_setting, '=') + 1;
+    end = append_number(append(end, "/clock-"), (unsigned long)counter_owner);
+    append_number(append(end, " /clock-"), (unsigned long)counter_owner);
+}
+
+__attribute__((destructor)) static void drop_counter(void) {
+    char path[SETTING_LENGTH];
+    if (counter_owner == 0 || counter_owner != getpid()) return;
+    append_number(append(path, "/dev/shm/sem.clock-"), (unsigned long)counter_owner);
+    unlink(path);
+    unlink(counter_path);
 }
 
 static void read_seed(void) {
@@ -68,6 +129,7 @@ static void read_seed(void) {
 }
 
 __attribute__((constructor)) static void prepare(void) {
+    share_counter();
     add_settings();
     read_seed();
 }
