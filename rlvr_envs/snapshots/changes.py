@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,9 +24,11 @@ from rlvr_envs.snapshots.tree import (
     FILE_FLAGS,
     FOLDER_FLAGS,
     KINDS,
-    names_in,
 )
 from rlvr_envs.state import Change
+
+FEW = 32
+"""Names in a folder up to which each is looked for by itself."""
 
 
 def changes(
@@ -123,46 +125,56 @@ class _Comparison:
         """Compare what is in the folder where the walk stands."""
         folders: list[tuple[str, bool]] = []
         self.pending.append(folders)
-        if self.below.empty:
-            self._visit_new(folders)
-            return
-        names = names_in(self.folder)
-        for name in names:
-            info = os.stat(name, dir_fd=self.folder, follow_symlinks=False)
-            old = self.below.find(name)
-            if is_whiteout(info):
-                self._gone(name, old)
-                continue
-            self._compare(name, info, old)
-            if stat.S_ISDIR(info.st_mode):
-                folders.append((name, _is_folder(old)))
+        with os.scandir(self.folder) as scanned:
+            entries = list(scanned)
+        maybe = self._maybe_known(entries)
+        for entry in entries:
+            old = self.below.find(entry.name) if entry.name in maybe else None
+            if old is None:
+                self._new(entry, folders)
+            else:
+                self._old(entry.name, old, folders)
         if not self.opaque_at and is_opaque(self.folder):
             self.opaque_at = len(self.pending)
         if self.opaque_at:
-            self._covered(set(names))
+            self._covered({entry.name for entry in entries})
 
-    def _visit_new(self, folders: list[tuple[str, bool]]) -> None:
-        """List a folder that the layers do not have; one call a folder mostly."""
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                path = self.prefix + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append((entry.name, False))
-                    self.found.append(Change(path, "added", "dir"))
-                elif entry.is_symlink():
-                    self.found.append(Change(path, "added", "link"))
-                elif entry.is_file(follow_symlinks=False):
-                    self.found.append(Change(path, "added", "file"))
-                else:
-                    info = entry.stat(follow_symlinks=False)
-                    if not is_whiteout(info):
-                        self.found.append(Change(path, "added", _kind(info)))
+    def _maybe_known(self, entries: list[os.DirEntry[str]]) -> Container[str]:
+        """Return names among which are all that the layers have here."""
+        if self.below.empty:
+            return ()
+        names = {entry.name for entry in entries}
+        # To ask for each of many names costs more than to list the folder once.
+        return names if len(names) <= FEW else self.below.listed()
 
-    def _compare(self, name: str, info: os.stat_result, old: Below | None) -> None:
-        path, kind = self.prefix + name, _kind(info)
-        if old is None:
-            self.found.append(Change(path, "added", kind))
+    def _new(self, entry: os.DirEntry[str], folders: list[tuple[str, bool]]) -> None:
+        """Note a name that the layers do not have; mostly without a call."""
+        if entry.is_dir(follow_symlinks=False):
+            folders.append((entry.name, False))
+            kind = "dir"
+        elif entry.is_symlink():
+            kind = "link"
+        elif entry.is_file(follow_symlinks=False):
+            kind = "file"
+        else:
+            info = entry.stat(follow_symlinks=False)
+            if is_whiteout(info):
+                return
+            kind = _kind(info)
+        self.found.append(Change(self.prefix + entry.name, "added", kind))
+
+    def _old(self, name: str, old: Below, folders: list[tuple[str, bool]]) -> None:
+        """Compare a name that the layers have."""
+        info = os.stat(name, dir_fd=self.folder, follow_symlinks=False)
+        if is_whiteout(info):
+            self._gone(name, old)
             return
+        self._compare(name, info, old)
+        if stat.S_ISDIR(info.st_mode):
+            folders.append((name, _is_folder(old)))
+
+    def _compare(self, name: str, info: os.stat_result, old: Below) -> None:
+        path, kind = self.prefix + name, _kind(info)
         if kind != _kind(old.info):
             self.found.append(Change(path, "modified", kind))
             self._gone_inside(name, old)
@@ -181,10 +193,9 @@ class _Comparison:
             return False
         return _marks(name, self.folder) != _marks(name, old.folder)
 
-    def _gone(self, name: str, old: Below | None) -> None:
-        if old is not None:
-            self.found.append(Change(self.prefix + name, "removed", _kind(old.info)))
-            self._gone_inside(name, old)
+    def _gone(self, name: str, old: Below) -> None:
+        self.found.append(Change(self.prefix + name, "removed", _kind(old.info)))
+        self._gone_inside(name, old)
 
     def _gone_inside(self, name: str, old: Below) -> None:
         """List everything that a folder held which is no longer one."""
@@ -222,8 +233,8 @@ def _kind(info: os.stat_result) -> str:
     return KINDS[stat.S_IFMT(info.st_mode)]
 
 
-def _is_folder(old: Below | None) -> bool:
-    return old is not None and stat.S_ISDIR(old.info.st_mode)
+def _is_folder(old: Below) -> bool:
+    return stat.S_ISDIR(old.info.st_mode)
 
 
 @dataclass(frozen=True, slots=True)

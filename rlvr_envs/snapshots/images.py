@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlvr_envs.records import Places
+from rlvr_envs.snapshots.locking import locked
 from rlvr_envs.snapshots.recipes import drift, read_lock, recipe
 from rlvr_envs.snapshots.sources.base import Progress, silent
 from rlvr_envs.snapshots.sources.debian import DebianSource
@@ -30,7 +31,10 @@ def ensure_image(
     store = ImageStore(places)
     if store.has(name):
         return store.image(name)
-    return build_image(name, places, progress=progress or silent)
+    with locked(places.store, f"ensure-{name}"):
+        if store.has(name):  # built by whoever held the lock
+            return store.image(name)
+        return build_image(name, places, progress=progress or silent)
 
 
 def build_image(

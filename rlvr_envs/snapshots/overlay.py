@@ -111,6 +111,15 @@ class MergedBelow:
             return Below(info, floor.descriptor, floor.shift)
         return None
 
+    def listed(self) -> set[str]:
+        """Return every name here in any layer, gone ones among them."""
+        return {
+            name
+            for floor in self.floors
+            if not floor.lost_at
+            for name in names_in(floor.descriptor)
+        }
+
     def names(self) -> Iterator[tuple[str, Below]]:
         """Yield what is here, each name once, in no order."""
         seen: set[str] = set()

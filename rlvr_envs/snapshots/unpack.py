@@ -12,9 +12,10 @@ from pathlib import Path
 
 from rlvr_envs.errors import SnapshotError
 from rlvr_envs.snapshots.beneath import resolve_parent
-from rlvr_envs.snapshots.tree import CHUNK_BYTES, KEPT_ATTRIBUTES
+from rlvr_envs.snapshots.tree import CHUNK_BYTES
 
 XATTR = "SCHILY.xattr."
+KEPT_XATTRS = ("user.", "security.capability")
 WHITEOUT = ".wh."
 OPAQUE_NAME = ".wh..wh..opq"
 
@@ -157,7 +158,7 @@ def _make_parents(target: Path, root: Path) -> None:
 def _set_attributes(target: Path, member: tarfile.TarInfo) -> None:
     for key, value in member.pax_headers.items():
         name = key.removeprefix(XATTR)
-        if key.startswith(XATTR) and name.startswith(KEPT_ATTRIBUTES):
+        if key.startswith(XATTR) and name.startswith(KEPT_XATTRS):
             os.setxattr(target, name, value.encode("utf-8", "surrogateescape"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlvr_envs.errors import SnapshotError
 from rlvr_envs.records import Layer
-from rlvr_envs.snapshots.changes import changes
+from rlvr_envs.snapshots.changes import FEW, changes
 from rlvr_envs.snapshots.sealing import seal
 from rlvr_envs.state import Change
 from tests.snapshots.overlays import needs_mount, overlay, picture
@@ -177,6 +177,20 @@ def test_hostile_names_come_through(tmp_path: Path) -> None:
         assert b"/etc/new\nline" in names
         assert b"/etc/\xff\xfe" in names
         assert len(names) == 4
+
+
+def test_many_names_in_a_known_folder_are_compared(tmp_path: Path) -> None:
+    base = base_tree(tmp_path / "base")
+    with overlay(tmp_path, [base]) as (root, upper):
+        for number in range(FEW + 1):
+            (root / "etc" / f"new-{number}").touch()
+        (root / "etc/conf").write_text("changed")
+        (root / "etc/other").unlink()
+
+        found = seen(upper, base)
+        assert found.pop("/etc/conf") == ("modified", "file")
+        assert found.pop("/etc/other") == ("removed", "file")
+        assert list(found.values()) == [("added", "file")] * (FEW + 1)
 
 
 def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:

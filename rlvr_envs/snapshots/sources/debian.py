@@ -186,7 +186,7 @@ def _stream(argv: Sequence[str], *, epoch_s: int, progress: Progress) -> None:
     ) as process:
         for line in process.stderr or ():
             last.append(line.rstrip())
-            if line.startswith("I: "):
+            if line.startswith("I: ") and "hook" not in line:
                 progress(line[3:].strip())
     if process.returncode == 0:
         return
