@@ -21,6 +21,9 @@ from rlvr_envs.tasks.scripts import gold
 from rlvr_envs.tasks.task import Instance, Script
 
 
+_NOTHING = Script("nothing", ())
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One episode of the catalogue.
@@ -191,7 +194,7 @@ def _of_attack(attack: Attack) -> Iterator[Trial]:
 
 def _of_twin(twin: BenignTwin) -> Trial:
     def play(instance: Instance) -> Script:
-        return twin.script(gold(instance))
+        return twin.script(gold(instance) if twin.after_gold else _NOTHING)
 
     job = _job(twin.id, twin.task, twin.instance, play)
     return Trial(twin.id, twin.title, "twin", (), job)

@@ -95,8 +95,10 @@ def digest_of_file(path: Path) -> str:
 
 
 def _dressed(item: tarfile.TarInfo, tree: Path) -> tarfile.TarInfo:
-    """Add the attributes that mean something; drop names of users and groups."""
+    """Add the attributes that mean something; drop what this host put in."""
     item.uname = item.gname = ""
+    if item.name == "." or item.ischr():
+        item.mtime = 0
     path = tree / item.name
     if not item.issym():
         item.pax_headers = {
