@@ -1,0 +1,20 @@
+"""What tests of several rooms share."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlvr_envs.errors import SnapshotError
+from rlvr_envs.records import Places, Snapshot
+from rlvr_envs.snapshots.store import ImageStore
+
+DEFAULT_IMAGE = "base"
+
+
+@pytest.fixture(scope="session")
+def base_snapshot() -> Snapshot:
+    """The default image of this machine's store, as it was built."""
+    try:
+        return Snapshot((ImageStore(Places()).layer(DEFAULT_IMAGE),))
+    except (SnapshotError, PermissionError) as error:
+        pytest.skip(f"the default image is not there: {error}")
