@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rlvr_envs.records import ToolCall
 from rlvr_envs.rewards.episode import Turn
+from rlvr_envs.rewards.shell import READ_CHARS
 
 Tokens = frozenset[str]
 
@@ -171,6 +172,8 @@ def repetition_penalties(
 
 
 def _split(command: str) -> list[str]:
+    if len(command) > READ_CHARS:
+        return command.split()
     try:
         return shlex.split(command, comments=True)
     except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 
@@ -45,6 +46,12 @@ SOURCES = _words(
     .php"""
 )
 """Suffixes of files that tests can exercise."""
+
+READ_CHARS = 4096
+"""How much of a command is parsed, here-documents left out: parsing costs time."""
+
+SEEN_CHARS = 65_536
+"""How much of a command is searched for here-documents."""
 
 _BREAK = re.compile(r"^[;&|\n()]+$")
 _WRITES = re.compile(r"^(>|>>|>\||&>|&>>)$")
@@ -151,17 +158,22 @@ class Simple:
 def simple_commands(line: str) -> tuple[Simple, ...]:
     """Split a line into its simple commands, here-documents left out.
 
-    What cannot be parsed is one command of blank-separated words.
+    What cannot be parsed is one command of blank-separated words. Beyond
+    `READ_CHARS` of what is left nothing is read.
     """
-    return tuple(
-        command
-        for words in _split(_without_heredocs(line))
-        if (command := _read(words))
-    )
+    return _commands(_without_heredocs(line[:SEEN_CHARS])[:READ_CHARS])
 
 
 def normalised(line: str) -> str:
-    """Return a command without comments and surplus blanks; strings are kept."""
+    """Return a command without comments and surplus blanks; strings are kept.
+
+    One of more than `READ_CHARS` keeps both, but at its ends.
+    """
+    return line.strip() if len(line) > READ_CHARS else _normalised(line)
+
+
+@lru_cache(maxsize=256)
+def _normalised(line: str) -> str:
     try:
         return shlex.join(shlex.split(line, comments=True))
     except ValueError:
@@ -171,6 +183,13 @@ def normalised(line: str) -> str:
 def is_source(path: str) -> bool:
     """Whether a file is one that tests can exercise."""
     return PurePosixPath(path).suffix in SOURCES
+
+
+@lru_cache(maxsize=256)
+def _commands(line: str) -> tuple[Simple, ...]:
+    """Read each command once, though several rules ask."""
+    read = (_read(words) for words in _split(line))
+    return tuple(command for command in read if command)
 
 
 def _without_heredocs(line: str) -> str:

@@ -60,6 +60,15 @@ def test_a_line_that_cannot_be_parsed_is_one_command_of_words() -> None:
     assert simple_commands("echo 'a b") == (Simple("echo", ("'a", "b"), ()),)
 
 
+def test_a_huge_command_is_read_by_its_beginning() -> None:
+    body = "x\n" * 10_000
+
+    parts = simple_commands(f"ls; cat > f <<'EOF'\n{body}EOF\necho {'y' * 99_999}")
+
+    assert [part.program for part in parts] == ["ls", "cat", "echo"]
+    assert normalised(" a  b " + "y" * 9_999).startswith("a  b y")
+
+
 @given(st.text(alphabet="ab '\"\\;&|<>()#\n\t$rm-", max_size=40))
 def test_no_line_makes_it_fail(line: str) -> None:
     for part in simple_commands(line):
