@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -80,11 +81,23 @@ def test_a_failure_with_credits_stays_below_a_success_with_penalties(
         PathRules(Scripted(*given_), penalty=0.5, credit=0.5), *passing, call("submit")
     )
 
-    def total(steps: list[dict]) -> float:  # type: ignore[type-arg]
-        path = math.fsum(info["path_reward"] for info in steps)
-        return float(steps[-1]["outcome"]["reward"]) + path
-
     assert total(lost) < total(won)
+
+
+def total(steps: list[dict[str, Any]]) -> float:
+    path = math.fsum(info["path_reward"] for info in steps)
+    return float(steps[-1]["outcome"]["reward"]) + path
+
+
+def test_the_best_failure_stays_below_the_worst_success() -> None:
+    kind = [call(name) for name in ("look", "change", "check", "submit")]
+    rude = [call("change", what=str(number)) for number in range(9)]
+
+    lost = play(PathRules(Scripted(verdict=FAILED), penalty=9.0, credit=9.0), *kind)
+    won = play(PathRules(Scripted(), penalty=9.0, credit=9.0), *rude, call("submit"))
+
+    assert total(lost) == pytest.approx(0.35)
+    assert total(won) == pytest.approx(0.65)
 
 
 @given(actions, answers)
