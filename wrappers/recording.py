@@ -73,8 +73,8 @@ class RecordTrajectory(
         """Why the file of this episode is not whole; empty if it is."""
         return self._problem
 
-    def annotate(self, kind: str, content: Mapping[str, Any]) -> None:
-        """Add a line of another kind, such as ``message``; it is never compared."""
+    def annotate(self, kind: Kind, content: Mapping[str, Any]) -> None:
+        """Add a line of a kind that is never compared."""
         self._write({**content, "kind": kind, "turn": self._turn})
 
     @override

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,17 @@ def run(args: argparse.Namespace) -> int:
     jobs = [
         job for task in tasks for spec in policies for job in _group(args, task, spec)
     ]
+    groups: list[Group] = []
     with (
+        _shown_at_the_end(shell, groups),
         shell.progress(len(jobs), "episodes") as advance,
         Pool(maker, size=min(args.parallel, len(jobs)), ended=_ended(args)) as pool,
     ):
         results = pool.play(jobs, done=lambda item: advance(item.job.task))
-        groups = list(_report(shell, results))
-    return _finish(shell, groups)
+        for group in _report(shell, results):
+            groups.append(group)  # noqa: PERF402  # kept one by one, if it breaks
+    void = [item for group in groups for item in group.results if not item.scorable]
+    return 1 if void else 0
 
 
 def _ended(args: argparse.Namespace) -> Callable[[gym.Env[Any, Any]], None]:
@@ -127,7 +132,17 @@ def _report(shell: Shell, results: Iterable[Result]) -> Iterator[Group]:
         yield group
 
 
-def _finish(shell: Shell, groups: Sequence[Group]) -> int:
+@contextmanager
+def _shown_at_the_end(shell: Shell, groups: Sequence[Group]) -> Iterator[None]:
+    """Show the groups that were played, also where an error or Ctrl-C ended it."""
+    try:
+        yield
+    finally:
+        if groups:
+            _show(shell, groups)
+
+
+def _show(shell: Shell, groups: Sequence[Group]) -> None:
     columns = ("task", "policy", "rewards", "mean", "status", "tamper", "turns", "s")
     shell.table("Groups", columns, (_row(group) for group in groups))
     results = [item for group in groups for item in group.results]
@@ -137,10 +152,9 @@ def _finish(shell: Shell, groups: Sequence[Group]) -> int:
     for item in results:
         if item.problem:
             shell.say(f"rlvr: {item.problem}")
-    void = [item for item in results if item.status == Status.INFRA_ERROR]
-    for item in void:
-        shell.say(f"rlvr: {item.job.task} seed {item.job.seed} is void: {item.reason}")
-    return 1 if void else 0
+        if item.status == Status.INFRA_ERROR:
+            which = f"{item.job.task} seed {item.job.seed}"
+            shell.say(f"rlvr: {which} is void: {item.reason}")
 
 
 def _row(group: Group) -> Sequence[object]:

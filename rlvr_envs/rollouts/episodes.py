@@ -14,6 +14,7 @@ import gymnasium as gym
 from rlvr_envs.errors import WorldError
 from rlvr_envs.records import Status
 from rlvr_envs.rollouts.policies import PolicySpec, Speaks
+from rlvr_envs.trajectories.record import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ def _play(
 ) -> tuple[Mapping[str, Any], int]:
     observation, info = env.reset(seed=job.seed, options=job.options())
     policy = job.policy.make(env, job.seed)
+    _annotate(env, Kind.POLICY, {"name": job.policy.name})
     tools = env.get_wrapper_attr("tool_specs")
     turns, over = 0, False
     while not over:
@@ -167,11 +169,15 @@ def _play(
 def _keep_messages(env: gym.Env[Any, Any], policy: Any) -> None:
     if not isinstance(policy, Speaks):
         return
-    messages = policy.take_messages()
-    if messages and env.has_wrapper_attr("annotate"):
-        annotate = env.get_wrapper_attr("annotate")
-        for message in messages:
-            annotate("message", message)
+    for message in policy.take_messages():
+        _annotate(env, Kind.MESSAGE, message)
+
+
+def _annotate(env: gym.Env[Any, Any], kind: Kind, content: Mapping[str, Any]) -> None:
+    """Add a line to the record, if there is one."""
+    annotate = _attribute(env, "annotate", None)
+    if annotate is not None:
+        annotate(kind, content)
 
 
 def _result(

@@ -6,6 +6,7 @@ header   once, first: who, what and on which digests; ``schema`` is the version
 reset    once: the first observation and its info
 turn     one tool call: as given, as parsed, and everything `step` returned
 timing   seconds of the reset or of one turn; never compared
+policy   who decided on the calls; never compared
 message  what the policy said beside its calls; never compared
 state    where the final state was put, and its digest; never compared
 footer   once, last: how the episode ended
@@ -34,6 +35,7 @@ class Kind(StrEnum):
     RESET = "reset"
     TURN = "turn"
     TIMING = "timing"
+    POLICY = "policy"
     MESSAGE = "message"
     STATE = "state"
     FOOTER = "footer"

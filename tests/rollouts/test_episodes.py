@@ -9,6 +9,7 @@ import pytest
 from rlvr_envs.rollouts.episodes import Group, Job, Result, group_jobs, run_episode
 from rlvr_envs.rollouts.parallel import Pool
 from rlvr_envs.rollouts.policies import PolicySpec, Scripted, named
+from rlvr_envs.trajectories.record import Kind
 from tests.rollouts.toy import make_toy
 
 WIN = PolicySpec(
@@ -28,6 +29,14 @@ def test_a_result_says_what_the_judge_said(tmp_path: Path) -> None:
     assert (line["reward"], line["scorable"], line["turns"]) == (1.0, True, 2)
     assert Path(line["trajectory"]).parent == tmp_path
     assert (line["task"], line["seed"], line["policy"]) == ("sum", 7, "win")
+
+
+def test_the_record_names_the_policy() -> None:
+    env = make_toy()
+    run_episode(env, Job("sum", 0, 7, WIN))
+
+    (line,) = env.get_wrapper_attr("last_trajectory").of(Kind.POLICY)
+    assert line["name"] == "win"
 
 
 def test_a_used_up_budget_ends_the_episode() -> None:

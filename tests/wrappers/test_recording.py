@@ -141,7 +141,7 @@ def test_a_broken_world_ends_the_record_and_still_raises() -> None:
 def test_messages_of_the_policy_are_kept_and_never_compared() -> None:
     env = recorded(None)
     play(env, ADD)
-    env.annotate("message", {"role": "assistant", "content": "hm"})
+    env.annotate(Kind.MESSAGE, {"role": "assistant", "content": "hm"})
 
     (message,) = env.last_trajectory.of(Kind.MESSAGE)
     assert message["content"] == "hm"
