@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 from typing_extensions import override
@@ -12,6 +12,9 @@ from rlvr_envs.errors import WorldError
 from rlvr_envs.records import Outcome, Status
 from rlvr_envs.state import FrozenState, Judgeable, Runner
 from rlvr_envs.verifiers import judge
+
+NEEDED = ("instance", "freeze", "runner")
+"""Of `Judgeable`; sought on the class, since reading an instance needs an episode."""
 
 Judging = Callable[[FrozenState, Any, Runner], Outcome]
 
@@ -36,10 +39,11 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], *, judging: Judging = judge) -> None:
         super().__init__(env)
-        if not isinstance(env.unwrapped, Judgeable):
+        kind = type(env.unwrapped)
+        if not all(hasattr(kind, name) for name in NEEDED):
             raise TypeError(
-                f"{type(env.unwrapped).__name__} has no freeze() and no runner(); "
-                "FrozenStateVerify wraps environments of this package."
+                f"{kind.__name__} lacks one of {', '.join(NEEDED)}; "
+                "FrozenStateVerify wraps environments that can be judged."
             )
         self._judging = judging
         self.infra_errors = 0
@@ -59,7 +63,7 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
         return observation, float(reward), terminated, truncated, info
 
     def _verdict(self) -> Outcome:
-        env: Any = self.env.unwrapped
+        env = cast("Judgeable", self.env.unwrapped)
         try:
             frozen = env.freeze()
             return self._judging(frozen, env.instance, env.runner())

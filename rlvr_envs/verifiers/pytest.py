@@ -36,7 +36,7 @@ class Pytest(Verifier):
                 "type": "array",
                 "minItems": 1,
                 "uniqueItems": True,
-                "items": {"type": "string", "pattern": r"^[\w.-][\w./-]*\.py$"},
+                "items": {"type": "string", "pattern": r"^(\w[\w.-]*/)*\w[\w.-]*\.py$"},
             },
             "test_timeout_s": {"type": "number", "exclusiveMinimum": 0},
             "import_from": {"type": "string", "pattern": "^/"},

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rlvr_envs.verifiers import KINDS, validate_options
+
+GOOD: dict[str, dict[str, Any]] = {
+    "file_content": {"path": "/app/x", "equals": {"hidden": "answer"}},
+    "pytest": {"tests": ["test_a.py"], "import_from": "/app"},
+    "command": {"argv": ["true"], "count": {"pattern": "ok", "expected": 1}},
+    "ast_diff": {"path": "/app", "forbid_nodes": ["While"]},
+    "system_files": {"paths": [{"path": "/x", "mode": "0640"}]},
+}
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("file_content", {"path": "app/x", "equals": ""}),
+    ("file_content", {"path": "/app/x"}),
+    ("file_content", {"path": "/app/x", "regex": "("}),
+    ("file_content", {"path": "/app/x", "equals": "", "normalize": []}),
+    ("pytest", {"tests": []}),
+    ("pytest", {"tests": ["../test_a.py"]}),
+    ("pytest", {"tests": ["/etc/test_a.py"]}),
+    ("command", {"argv": []}),
+    ("command", {"argv": ["x"], "user": 5}),
+    ("ast_diff", {"path": "/app"}),
+    ("ast_diff", {"path": "/app", "forbid_nodes": ["Loop"]}),
+    ("system_files", {"paths": [{"path": "/x", "mode": "rw"}]}),
+    ("telepathy", {}),
+]
+
+
+def test_every_kind_has_good_options() -> None:
+    assert GOOD.keys() == KINDS.keys()
+    for kind, options in GOOD.items():
+        validate_options(kind, options)
+
+
+@pytest.mark.parametrize(("kind", "options"), BAD)
+def test_wrong_options_are_named(kind: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=kind):
+        validate_options(kind, options)
