@@ -20,7 +20,6 @@ from rlvr_envs.tasks.attacks import Attack, BenignTwin, Catalogue, load_attacks
 from rlvr_envs.tasks.scripts import gold
 from rlvr_envs.tasks.task import Instance, Script
 
-
 _NOTHING = Script("nothing", ())
 
 

@@ -27,18 +27,24 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     ours, bare, cpu_ms = Samples(), Samples(), 0.0
     living = _Living(env, setting, task)
     with BareShell() as shell:
-        for number in range(-WARM_UPS, setting.rounds):
+        number = -WARM_UPS
+        while number < setting.rounds:
             living.sit()
             began_cpu = time.process_time()
             result = ours.time(lambda: env.step(action))
-            cpu_ms += (time.process_time() - began_cpu) * 1e3
+            spent_ms = (time.process_time() - began_cpu) * 1e3
             living.over = result[2] or result[3]
+            if living.over:
+                ours.values_ms.pop()  # it was judged too: another bench's figure
+                continue
             bare.time(lambda: shell.say(setting.args.words))
-            if number < 0:
+            cpu_ms += spent_ms
+            number += 1
+            if number == 0:
                 ours.values_ms.clear()
                 bare.values_ms.clear()
                 cpu_ms = 0.0
-            else:
+            elif number > 0:
                 setting.tick("")
     env.close()
     yield setting.line(
