@@ -1,0 +1,113 @@
+"""A container's files as the host sees them: final roots, copies, times."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rlvr_envs.errors import SandboxError, boundary
+from rlvr_envs.records import Layer, Places, Snapshot
+from rlvr_envs.sandbox import mounting
+from rlvr_envs.sandbox.docker_daemon import sealed
+from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.snapshots.tree import tree_digest
+
+_VIEWS: dict[Path, tuple[Snapshot, Path]] = {}
+"""Final roots on show: the snapshot below, and the writable layer on top."""
+_VIEWS_LOCK = threading.Lock()
+
+
+class SealedCopy:
+    """A copied writable layer; keeps `rlvr_envs.sandbox.base.SealedLayer`."""
+
+    def __init__(self, folder: Path, layer: Layer) -> None:
+        self._folder = folder
+        self._layer = layer
+
+    @property
+    def layer(self) -> Layer:
+        """The layer, on top of the snapshot that its episode started from."""
+        return self._layer
+
+    def close(self) -> None:
+        """Remove the copy; idempotent."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def sealed_copy(upper: Path, places: Places, *, shifted: bool) -> SealedCopy:
+    """Copy a writable layer that nobody writes to meanwhile.
+
+    Args:
+        upper: The daemon's folder.
+        places: Where sealed layers are kept.
+        shifted: Whether its files carry a user namespace's host ids.
+
+    Raises:
+        SandboxError: If it cannot be copied.
+    """
+    with boundary(SandboxError, "copying a writable layer"):
+        folder = Path(tempfile.mkdtemp(prefix=f"{owner_name()}-", dir=sealed(places)))
+        target = folder / "layer"
+        subprocess.run(
+            ["/bin/cp", "--archive", "--reflink=auto", str(upper), str(target)],
+            check=True,
+            capture_output=True,
+        )
+        return SealedCopy(folder, Layer(tree_digest(target), target, shifted))
+
+
+def show(snapshot: Snapshot, upper: Path, lowers: Sequence[Path], at: Path) -> None:
+    """Mount writable layer and image as one read-only tree.
+
+    The daemon's own files (``/etc/hosts``, ``/.dockerenv``) lie in a layer between
+    the two, which is left out.
+
+    Raises:
+        SandboxError: If the kernel refuses.
+    """
+    at.mkdir()
+    own = [lower for lower in lowers if not lower.parent.name.endswith("-init")]
+    mounting.overlay_read_only([upper, *own], at)
+    with _VIEWS_LOCK:
+        _VIEWS[at] = (snapshot, upper)
+
+
+def forget(at: Path) -> None:
+    """Say that a final root is shown no more."""
+    with _VIEWS_LOCK:
+        _VIEWS.pop(at, None)
+
+
+def expanded(snapshot: Snapshot) -> Snapshot:
+    """Put what a final root is made of in its place, so that layers can be shared."""
+    layers: list[Layer] = []
+    for layer in snapshot.layers:
+        with _VIEWS_LOCK:
+            seen = _VIEWS.get(layer.path)
+        if seen is None:
+            layers.append(layer)
+        else:
+            below, upper = seen
+            layers += expanded(below).layers
+            layers.append(Layer(tree_digest(upper), upper, layer.shifted))
+    return Snapshot(tuple(layers))
+
+
+def set_times(upper: Path, *, since_ns: int, moment_ns: int) -> None:
+    """Give what was written since a moment of the host another time.
+
+    Files may come and go meanwhile; no link is followed.
+    """
+    for _path, folders, files, descriptor in os.fwalk(upper, follow_symlinks=False):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                info = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if info.st_mtime_ns >= since_ns:
+                    times = (moment_ns, moment_ns)
+                    os.utime(name, ns=times, dir_fd=descriptor, follow_symlinks=False)
