@@ -184,6 +184,7 @@ class Group:
         try:
             for folder in self.folders:
                 folder.mkdir()
+            self._weigh_all()
         except OSError as error:
             raise SandboxError(f"A control group cannot be made: {error}.") from error
 
@@ -220,6 +221,23 @@ class Group:
         deadline = time.monotonic() + _REMOVE_S
         for folder in self.folders:
             _remove(folder, deadline)
+        self._weigh_all()
+
+    def _weigh_all(self) -> None:
+        """Let all sandboxes together weigh what they weigh one by one.
+
+        Else they would share what one process of the host gets. The number of
+        subfolders, those of other trainers included, is in a folder's link count.
+        """
+        if self.unified is not None and "cpu" in self._hierarchies.on_unified:
+            parent, file, unit, most = self.unified.parent, "cpu.weight", 100, 10_000
+        elif "cpu" in self.legacy:
+            parent, file = self.legacy["cpu"].parent, "cpu.shares"
+            unit, most = 1024, 262_144
+        else:
+            return
+        count = max(1, parent.stat().st_nlink - 2)
+        _set(parent / file, min(most, unit * count), needed=False)
 
 
 def _set(file: Path, value: int, *, needed: bool) -> None:
