@@ -99,7 +99,7 @@ class ToolEnv(gym.Env[str, Any]):
             a limit is not positive and finite.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
     tool_specs: tuple[ToolSpec, ...] = ()
 
     def __init__(  # noqa: PLR0913 - each is a limit or a place of its own

@@ -137,7 +137,7 @@ def _set_up(
     confinement = Confinement(limits=SETUP_LIMITS, clock=rule)
     spec = SandboxSpec(Snapshot(layers), confinement=confinement)
     with backend(spec, places) as sandbox:
-        sandbox.put(SEED_FILE, seed_line(instance.digest))
+        sandbox.put(SEED_FILE, seed_line(rule, instance.digest))
         for turn, argv in enumerate(instance.recipe.setup):
             sandbox.put(CLOCK_FILE, clock_line(rule, turn))
             _run(instance, sandbox, argv)

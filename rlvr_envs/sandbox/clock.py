@@ -25,7 +25,7 @@ CLOCK_FILE = "clock"
 SEED_FILE = "seed"
 INSIDE = "/usr/lib/rlvr"
 _FAKETIME = "vendor/libfaketime/src/libfaketime.so.1"
-_PIN = Path(__file__).with_name("pin.c")
+_PIN = tuple(Path(__file__).with_name(name) for name in ("pin.c", "pin_stat.c"))
 _FLAGS = ("-O2", "-shared", "-fPIC")
 
 ENVIRONMENT = {
@@ -47,7 +47,7 @@ def clock_layer(places: Places) -> Layer:
         SandboxError: If the compiler fails or the store cannot be written.
     """
     faketime = _faketime()
-    digest = digest_of([_PIN.read_bytes(), faketime.read_bytes(), *_FLAGS])
+    digest = digest_of([*_sources(), faketime.read_bytes(), *_FLAGS])
     folder = places.store / "clock" / digest.removeprefix("sha256:")
     if not folder.is_dir():
         with boundary(SandboxError, f"building the clock layer in {places.store}"):
@@ -61,10 +61,19 @@ def clock_line(rule: ClockRule, turn: int) -> bytes:
     return f"@{start} i{rule.increment_s:g}\n".encode()
 
 
-def seed_line(*parts: str | int) -> bytes:
-    """Return a decimal 63-bit seed derived from what names the episode."""
+def seed_line(rule: ClockRule, *parts: str | int) -> bytes:
+    """Return what libpin reads once: a seed and the epoch.
+
+    Args:
+        rule: The clock of the episode.
+        parts: What names the episode; the same parts give the same seed.
+    """
     digest = hashlib.sha256("\0".join(str(part) for part in parts).encode()).digest()
-    return b"%d\n" % (int.from_bytes(digest[:8], "big") >> 1)
+    return b"%d %d\n" % (int.from_bytes(digest[:8], "big") >> 1, rule.at_turn(0))
+
+
+def _sources() -> list[bytes]:
+    return [path.read_bytes() for path in _PIN]
 
 
 def _faketime() -> Path:
@@ -107,7 +116,7 @@ def _compile(target: Path) -> None:
         raise MissingRequirement(
             "No C compiler was found.", remedy="apt-get install gcc libc6-dev."
         )
-    argv = [compiler, *_FLAGS, "-o", str(target), str(_PIN)]
+    argv = [compiler, *_FLAGS, "-o", str(target), *map(str, _PIN)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
-        raise SandboxError(f"{compiler} failed on {_PIN.name}: {done.stderr[-500:]}")
+        raise SandboxError(f"{compiler} failed on libpin: {done.stderr[-500:]}")

@@ -156,7 +156,7 @@ class TerminalWorld:
             self._closing.callback(self._egress.close)
             self._egress.start()
         if self._clock is not None:
-            seed = seed_line(build.options.runtime_seed, self.snapshot.digest)
+            seed = seed_line(self._clock, build.options.runtime_seed, self.snapshot.digest)
             self._sandbox.put(SEED_FILE, seed)
             self._tick()
         self._session = self._make_session()

@@ -1,0 +1,1 @@
+"""Contracts over everything that is registered."""
