@@ -66,11 +66,11 @@ class Shell:
         """Print plain lines for people; nothing is taken for markup."""
         if not self.as_json:
             for part in parts:
-                self._console.print(Text(part))
+                self._console.print(Text(part), soft_wrap=True)
 
     def say(self, message: str) -> None:
         """Print a message on standard error."""
-        self._err.print(Text(message))
+        self._err.print(Text(message), soft_wrap=True)
 
     @contextmanager
     def progress(self, total: int, doing: str) -> Iterator[Advance]:

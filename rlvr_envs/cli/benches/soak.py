@@ -29,7 +29,6 @@ _MUST_NOT_GROW = ("processes", "mounts", "cgroups", "networks", "temp_files", "f
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Yield one line; ``grown`` names every count that did not come back."""
-    before_all = Census.now(setting.args.places)
     env = setting.make()
     tasks = task_names(env, setting.args.task or ["all"])
     play = _player(env, setting, tasks)
@@ -44,9 +43,9 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         void += status == "infra_error"
         setting.tick("")
     late, late_rss = Census.now(setting.args.places), rss_kib()
+    killed = _kill_trainers(setting, tasks[0])
+    left = _settled(setting, tasks[0], late)
     env.close()
-    killed = _kill_trainers(setting)
-    left = _settled(setting, before_all)
     growth = late.less(early)
     first, last = _ends(resets)
     yield setting.line(
@@ -96,11 +95,11 @@ def _ends(samples: Samples) -> tuple[Samples, Samples]:
     return Samples(samples.values_ms[:tenth]), Samples(samples.values_ms[-tenth:])
 
 
-def _kill_trainers(setting: Setting) -> int:
+def _kill_trainers(setting: Setting, task: str) -> int:
     """Kill trainers while they are in the middle of an episode."""
     for number in range(setting.args.kills):
         with subprocess.Popen(  # ourselves
-            [sys.executable, "-m", "rlvr_envs", *_endless(setting)],
+            [sys.executable, "-m", "rlvr_envs", *_trainer(setting, task, 100_000)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ) as child:
@@ -111,10 +110,11 @@ def _kill_trainers(setting: Setting) -> int:
     return int(setting.args.kills)
 
 
-def _endless(setting: Setting) -> Sequence[str]:
+def _trainer(setting: Setting, task: str, episodes: int) -> Sequence[str]:
     args = setting.args
-    words = ["run", "--env", args.env, "--policy", "null", "--group", "100000"]
-    words += ["--no-record", "--json", "--store", str(args.places.store)]
+    words = ["run", "--env", args.env, "--policy", "null", "--group", str(episodes)]
+    words += ["--task", task, "--no-record", "--json"]
+    words += ["--store", str(args.places.store)]
     words += ["--run-dir", str(args.places.run)]
     for name in ("tasks", "sandbox"):
         value = getattr(args, name)
@@ -122,11 +122,15 @@ def _endless(setting: Setting) -> Sequence[str]:
     return words
 
 
-def _settled(setting: Setting, before: Census) -> Mapping[str, int]:
-    """Return what is left once a fresh trainer has swept and time was given."""
-    env = setting.make()
-    env.reset(seed=0)
-    env.close()
+def _settled(setting: Setting, task: str, before: Census) -> Mapping[str, int]:
+    """Return what is left once a fresh trainer has swept, ended, and time was given."""
+    subprocess.run(  # ourselves
+        [sys.executable, "-m", "rlvr_envs", *_trainer(setting, task, 1)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=300,
+    )
     deadline = time.monotonic() + _SETTLE_S
     left = Census.now(setting.args.places).less(before)
     while any(left[name] > 0 for name in _MUST_NOT_GROW):
