@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,7 @@ def add_parser(subparsers: Any) -> None:
 
 def _add_harbor(parser: argparse.ArgumentParser) -> None:
     _add_places(parser)
-    parser.add_argument(
-        "--tasks", metavar="A,B", help="only these, by their own names"
-    )
+    parser.add_argument("--tasks", metavar="A,B", help="only these, by their own names")
     parser.add_argument(
         "--sample", type=positive, metavar="N", help="only N, drawn by --seed"
     )
@@ -136,7 +133,10 @@ def _problem_line(problem: Problem) -> dict[str, Any]:
 def _show_loading(
     shell: Shell, report: Mapping[str, Any], problems: Sequence[Problem]
 ) -> None:
-    flat = {**report, **{f"needs only: {k}": v for k, v in report["needs_only"].items()}}
+    flat = {
+        **report,
+        **{f"needs only: {k}": v for k, v in report["needs_only"].items()},
+    }
     rows = [(key, value) for key, value in flat.items() if not isinstance(value, dict)]
     shell.table("Loading", ("what", "tasks"), rows)
     if problems:
@@ -168,14 +168,6 @@ def _chosen(args: argparse.Namespace, tasks: Sequence[HarborTask]) -> list[Harbo
     return [pool[place] for place in sorted(places.tolist())]
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One policy on one written task."""
-
-    task: str
-    script: Script
-
-
 def _write(
     args: argparse.Namespace, tasks: Sequence[HarborTask], out: Path, shell: Shell
 ) -> tuple[list[str], list[Trial]]:
@@ -197,7 +189,10 @@ def _write(
 
 
 def _trials(
-    args: argparse.Namespace, shell: Shell, out: Path, jobs: Sequence[tuple[str, Script]]
+    args: argparse.Namespace,
+    shell: Shell,
+    out: Path,
+    jobs: Sequence[tuple[str, Script]],
 ) -> list[Trial]:
     env = _environment(args, out)
     trials = []
@@ -262,7 +257,9 @@ def _report_trials(
         for trial in trials
         if trial.status != "failed"
     ]
-    shell.table("Not simply failed", ("task", "build", "null", "reward", "reason"), rows)
+    shell.table(
+        "Not simply failed", ("task", "build", "null", "reward", "reason"), rows
+    )
     shell.table("Trials", ("what", "tasks"), list(line.items()))
 
 
@@ -291,9 +288,7 @@ def _all_scripts(
     env.close()
 
 
-def _check_programs(
-    shell: Shell, names: Sequence[str], trials: Sequence[Trial]
-) -> int:
+def _check_programs(shell: Shell, names: Sequence[str], trials: Sequence[Trial]) -> int:
     """Print one line a program; 0 if gold earns 1.0 and all else 0.0 everywhere."""
     rows = []
     for name in names:
@@ -308,7 +303,7 @@ def _check_programs(
     good = sum(row[-1] for row in rows)
     shell.emit({"programs": len(rows), "ok": good})
     columns = ("program", "gold", "null", "cheats", "ok")
-    shown = [(n, g, i, max(r.values(), default=None), ok) for n, g, i, r, ok in rows]
+    shown = [(n, g, i, sorted(map(str, r.values())), ok) for n, g, i, r, ok in rows]
     shell.table("Programs", columns, shown)
     return 0 if good == len(rows) else 1
 

@@ -14,12 +14,14 @@ from rlvr_envs.importing.folders import EPOCH, FolderSpec, task_name
 from rlvr_envs.importing.harbor import HarborTask
 from rlvr_envs.importing.steps import recipe
 from rlvr_envs.tasks.loader import files_beneath
+from rlvr_envs.tasks.task import Recipe
 
 CANARY = b"SHOULD NEVER APPEAR IN TRAINING CORPORA"
 MARGIN_S = 30.0
 """What the judge may take beside the script that it runs."""
 
 GUARDED = ("/usr/local/lib/python3*/**", "/usr/lib/python3*/**", "/etc/ld.so.conf.d/**")
+"""What the tests' own interpreter reads, beside what every task guards."""
 
 
 def converted(task: HarborTask, *, image: str | None = None) -> FolderSpec:
@@ -37,10 +39,15 @@ def converted(task: HarborTask, *, image: str | None = None) -> FolderSpec:
         name=task_name(task.name),
         task=_task(task, image or _image(task)),
         instruction=task.instruction,
-        recipe=recipe(task.plan, task.folder / "environment"),
+        recipe=Recipe() if image else recipe(task.plan, task.folder / "environment"),
         verifier=_verifier(task),
         gold=_gold(task),
     )
+
+
+def has_gold(task: HarborTask) -> bool:
+    """Whether the task comes with a reference solution."""
+    return (task.folder / "solution" / "solve.sh").is_file()
 
 
 def _image(task: HarborTask) -> str:
@@ -90,7 +97,10 @@ def _task(task: HarborTask, image: str) -> dict[str, Any]:
 def _check(task: HarborTask) -> dict[str, Any]:
     options = {
         "argv": ["/usr/bin/python3", "-I", "-B", "/verifier/judge.py"],
+        "cwd": "/tmp",  # noqa: S108 (inside)
         "user": 0,
+        "final_root": True,
+        "verdict": True,
         "timeout_s": task.verifier_timeout_s + MARGIN_S / 2,
     }
     return {"kind": "command", "name": "tests", "options": options}
@@ -116,6 +126,6 @@ def _verifier(task: HarborTask) -> Mapping[str, bytes]:
 
 def _gold(task: HarborTask) -> list[dict[str, Any]]:
     solution = task.folder / "solution" / "solve.sh"
-    if not solution.is_file():
+    if not has_gold(task):
         return []
     return [{"bash": {"command": solution.read_text()}}]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-PASSED, FAILED, BROKEN = 0, 1, 70
-"""Exit statuses; `BROKEN` says that the judge could not judge."""
+BROKEN = "the judge broke"
+"""Begins the reason of a check that says nothing about the submission."""
 
 CONFIG = "settings.json"
 
@@ -155,53 +155,73 @@ def _dotted(parts: Sequence[str]) -> list[str]:
     return ["/".join(parts) + ".py"]
 
 
-def judge(
-    settings: Settings, status: int, reward: float, seen: Mapping[str, bool]
-) -> dict[str, Any]:
-    """Return the verdict as plain data."""
+@dataclass(frozen=True)
+class Ran:
+    """What one run of the script left.
+
+    Attributes:
+        status: Its exit status, or -1 if it did not end in time.
+        seen: Whether each test function passed.
+    """
+
+    status: int
+    reward: float
+    seen: Mapping[str, bool]
+
+
+def checks(settings: Settings, ran: Ran) -> list[dict[str, Any]]:
+    """Return the verdict, check by check.
+
+    Exit statuses 126 and 127 without a test that ran mean that the script's own
+    programs are missing: the check ``runs`` says so, and no other one follows.
+    """
     expected = list(settings.expected) if settings.counts else []
-    unseen = [name for name in expected if name not in seen]
-    failed = sorted(name for name, passed in seen.items() if not passed)
-    counted = not unseen and not failed
-    return {
-        "passed": bool(status == 0 and reward == 1.0 and counted),
-        "status": status,
-        "reward": reward,
-        "expected": len(expected),
-        "executed": len(seen),
-        "failed": failed[:50],
-        "unseen": unseen[:50],
-    }
+    unseen = [name for name in expected if name not in ran.seen]
+    failed = sorted(name for name, passed in ran.seen.items() if not passed)
+    if ran.status in (126, 127) and not ran.seen:
+        return [_check("runs", f"the script's programs are missing ({ran.status})")]
+    late = "it outlasted its time limit" if ran.status == -1 else ""
+    return [
+        _check("runs", late),
+        _check("count", f"not seen: {_listed(unseen)}" if unseen else ""),
+        _check("tests", f"failed: {_listed(failed)}" if failed else ""),
+        _check("status", f"exit status {ran.status}" if ran.status else ""),
+        _check("reward", "" if ran.reward == 1.0 else f"the reward is {ran.reward}"),
+    ]
 
 
-def main(places: Places) -> int:
-    """Judge once; the verdict goes to descriptor 3 where that is open."""
-    data = json.loads((places.fixtures / CONFIG).read_text())
-    settings = Settings(**data)
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _check(name: str, reason: str) -> dict[str, Any]:
+    return {"name": name, "passed": not reason, "reason": reason}
+
+
+def main(places: Places, *, scratch: str = "/root") -> list[dict[str, Any]]:
+    """Judge once and return the checks."""
+    settings = Settings(**json.loads((places.fixtures / CONFIG).read_text()))
     prepare(places)
-    with tempfile.TemporaryDirectory(dir="/root") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
         report = Path(folder) / "report.xml"
         status = run_script(settings, places, report)
         seen = read_report(report)
-    verdict = judge(settings, status, read_reward(places.verdicts), seen)
-    line = json.dumps(verdict)
-    print(line)  # noqa: T201 (the verifier keeps it as the reason)
-    try:
-        os.write(3, line.encode())
-    except OSError:
-        return _exit_status(verdict)
-    return _exit_status(verdict)
+    return checks(settings, Ran(status, read_reward(places.verdicts), seen))
 
 
-def _exit_status(verdict: Mapping[str, Any]) -> int:
-    if verdict["status"] in (126, 127) and not verdict["executed"]:
-        return BROKEN
-    return PASSED if verdict["passed"] else FAILED
+def tell(found: list[dict[str, Any]], nonce: str) -> None:
+    """Write the verdict to the pipe that the host holds."""
+    text = json.dumps({"nonce": nonce, "checks": found})
+    with os.fdopen(3, "w") as verdict:
+        verdict.write(text)
 
 
 if __name__ == "__main__":
+    secret = os.environ.pop("RLVR_NONCE")
+    os.set_inheritable(3, False)  # noqa: FBT003 (its only parameter)
     try:
-        sys.exit(main(Places()))
+        rows = main(Places())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"The judge broke: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(BROKEN)
+        rows = [_check("judge", f"{BROKEN}: {type(error).__name__}: {error}")]
+    tell(rows, secret)

@@ -19,6 +19,7 @@ from typing_extensions import override
 from rlvr_envs.errors import TaskError
 from rlvr_envs.importing import linked
 from rlvr_envs.importing.folders import EPOCH, FolderSpec, task_name
+from rlvr_envs.snapshots.repositories import lock_commands
 from rlvr_envs.tasks.task import FileSpec, Recipe
 
 BUGGY, CORRECT = "python_programs", "correct_python_programs"
@@ -99,12 +100,8 @@ export GIT_AUTHOR_DATE='2024-01-10T12:00:00Z' GIT_COMMITTER_DATE='2024-01-10T12:
 export GIT_AUTHOR_NAME=maintainer GIT_AUTHOR_EMAIL=maintainer@example.org
 export GIT_COMMITTER_NAME=maintainer GIT_COMMITTER_EMAIL=maintainer@example.org
 git -c init.defaultBranch=main init -q --template=
-git config core.logAllRefUpdates false
 git add -A
 git commit -q -m 'Add the program'
-git gc -q --prune=now
-rm -rf .git/logs .git/COMMIT_EDITMSG .git/branches .git/hooks
-git config --unset core.logAllRefUpdates
 chown -R 1000:1000 {REPOSITORY}
 """
 
@@ -175,7 +172,7 @@ def converted(program: Program) -> FolderSpec:
                 FileSpec(REPOSITORY, kind="dir", mode=0o755),
                 FileSpec(file, program.buggy.encode()),
             ),
-            setup=(("/bin/sh", "-c", _COMMIT),),
+            setup=(("/bin/sh", "-c", _COMMIT), *lock_commands(REPOSITORY)),
         ),
         verifier={
             test: held_out(program).encode(),
