@@ -143,6 +143,8 @@ class Zygote:
 
     def clean(self) -> bool:
         """Wait for the zygote to tidy up; return whether it may serve again."""
+        if not self._dirty:
+            return True
         try:
             return self._await(CLEAN_S) == b"clean"
         except OSError:

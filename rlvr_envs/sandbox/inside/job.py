@@ -64,7 +64,7 @@ def prepare(fixtures: Path) -> Template:
     hooks = plugin.Plugin()
     off = [part for name in _UNUSED for part in ("-p", f"no:{name}")]
     fixed = ["-q", "--capture=no", f"--rootdir={fixtures}", "-c", os.devnull]
-    config = _prepareconfig([*off, *fixed, str(fixtures)], plugins=[hooks])
+    config = _prepareconfig([*off, *fixed], plugins=[hooks])
     config._do_configure()  # noqa: SLF001 (what pytest's own main does)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     config.pluginmanager.unregister(reporter)
@@ -122,6 +122,8 @@ def _examine(
         timeout_s=request["test_timeout_s"],
     )
     _silence()
+    with contextlib.suppress(OSError):
+        os.chdir(candidate.path(request["import_from"]))
     _guard_fixtures(fixtures, candidate)
     link.confine_children(candidate)
     session, hooks = template
@@ -142,6 +144,8 @@ def _examine(
 
 
 def _session(session: Session, hooks: plugin.Plugin, tests: list[str]) -> list[str]:
+    # It has looked for a conftest before the tests were there, and remembers none.
+    session.config.pluginmanager._dirpath2confmods.clear()  # noqa: SLF001
     session.perform_collect(tests)
     collected = [item.nodeid for item in session.items]
     if not hooks.troubles:
