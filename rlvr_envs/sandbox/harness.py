@@ -42,6 +42,8 @@ class HarnessFolder:
         try:
             self._write(aside, data)
             aside.rename(self._folder / name)
+            if self._wall_s is not None:
+                os.utime(self._folder, (self._wall_s, self._wall_s))
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise SandboxError(

@@ -11,6 +11,7 @@ import itertools
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
@@ -18,6 +19,9 @@ from rlvr_envs.sandbox.cgroups import Group, Hierarchies
 from rlvr_envs.sandbox.owners import owner_name
 from rlvr_envs.sandbox.supervisor import Supervisor
 from rlvr_envs.sandbox.wire import Packet
+
+SPARE_S = 1800.0
+"""How long a spare is kept: its init must not look older inside than the world."""
 
 
 class Hull:
@@ -27,6 +31,7 @@ class Hull:
         self.group = Group(hierarchies, name)
         self.init = -1
         self.init_pid = 0
+        self.made = time.monotonic()
         self.spawn_channel, far = socket.socketpair(
             socket.AF_UNIX, socket.SOCK_SEQPACKET
         )
@@ -122,7 +127,10 @@ class HullStore:
             spare.close()
 
     def _usable(self, spare: Hull | None) -> Hull | None:
-        """A spare that somebody killed meanwhile is no reason to fail."""
+        """A spare that is too old, or was killed meanwhile, is no reason to fail."""
+        if spare is not None and time.monotonic() - spare.made > SPARE_S:
+            spare.close()
+            return None
         try:
             return spare.ready() if spare is not None else None
         except SandboxError:

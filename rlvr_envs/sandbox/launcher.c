@@ -73,6 +73,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
 #include "launcher_wire.c"
 #include "launcher_filter.c"
 #include "launcher_trees.c"
@@ -115,6 +122,7 @@ static int serve_socket(const char *path)
     strcpy(address.sun_path, path);
     if (connect(sock, (struct sockaddr *)&address, sizeof address) < 0)
         return failed("connecting to the host");
+    TRY(syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_CLOEXEC), "closing descriptors");
     TRY(harden_init(), NULL);
     TRY(install_filter(), NULL);
     return serve(sock);
@@ -137,7 +145,8 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--userns") == 0)
         return hold_userns(argv[2]) < 0 && answer_failure(0) < 0;
     if (argc == 3 && strcmp(argv[1], "--serve") == 0) {
-        serve_socket(argv[2]);
+        if (serve_socket(argv[2]) == 0)
+            return 0;
         dprintf(2, "init: %s: %s\n", failed_step, strerror(failed_errno));
         return 1;
     }

@@ -44,6 +44,16 @@ static int set_capabilities(uint64_t set)
     return syscall(SYS_capset, &head, data);
 }
 
+/* What we may use now; a container's init may have less than it would keep. */
+static uint64_t permitted_capabilities(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {{0}};
+    if (syscall(SYS_capget, &head, data) < 0)
+        return 0;
+    return data[0].permitted | (uint64_t)data[1].permitted << 32;
+}
+
 static int drop_capabilities(void)
 {
     uint64_t kept = 0;
@@ -52,7 +62,7 @@ static int drop_capabilities(void)
     for (int cap = 0; cap < 64; cap++)
         if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
             return failed("dropping capabilities");
-    TRY(set_capabilities(kept), "dropping capabilities");
+    TRY(set_capabilities(kept & permitted_capabilities()), "dropping capabilities");
     return 0;
 }
 
@@ -116,6 +126,8 @@ static int place_descriptors(void)
 
 static int become(int user)
 {
+    if (user < 0 || user > 65535) /* -1 would mean: stay what you are */
+        return errno = EINVAL, failed("changing the user");
     TRY(setgroups(0, NULL), "dropping groups");
     TRY(setresgid(user, user, user), "changing the group");
     TRY(setresuid(user, user, user), "changing the user");

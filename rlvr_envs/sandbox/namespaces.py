@@ -309,7 +309,7 @@ class NamespaceSandbox(Sandbox):
 
     def _unmerge(self, packet: Packet) -> None:
         if not self._views and not self._sealed:
-            packet.add("unmount", "r/dev/shm", "unmount", "r")
+            packet.add("unmount", "r")
 
     def _copied(self) -> SealedLayer:
         limits: Limits = self.spec.confinement.limits

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from rlvr_envs.errors import SandboxError
+from rlvr_envs.sandbox.idmaps import IDS
 from rlvr_envs.sandbox.wire import Answer, Packet, Refused, receive
 
 ANSWER_S = 20.0
@@ -183,6 +184,8 @@ class InitChannel:
         """Start a process; see `rlvr_envs.sandbox.base.Sandbox.spawn`."""
         if not argv:
             raise ValueError("An argument list names a program at least.")
+        if not 0 <= user < IDS:
+            raise ValueError(f"A user inside is 0 to {IDS - 1}, not {user}.")
         packet = Packet()
         packet.add("spawn", user, int(tty), cwd, len(argv), *argv)
         packet.add(*(f"{name}={value}" for name, value in env.items()))
