@@ -400,9 +400,9 @@ def test_nothing_of_a_job_is_left_for_the_next(bench: Bench) -> None:
             users = subprocess.check_output(["ps", "-eo", "uid", "--no-headers"]).split()
             assert users.count(b"64000") == 1
     """
-    started = bench.pool.started
     first = bench.examine({"old.py": ""}, leave)
     assert outcomes(first) == {"passed"}, first
+    started = bench.pool.started
 
     found = bench.examine(HONEST, look)
 
