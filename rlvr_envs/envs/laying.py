@@ -57,6 +57,8 @@ class _Laying:
         self._parents(path, spec)
         target = self.root / path
         _MAKERS[spec.kind](target, spec.data)
+        if spec.kind != "dir":
+            self._forget(f"{path}/")
         os.chown(target, spec.user, spec.user, follow_symlinks=False)
         if spec.kind != "link":
             target.chmod(_mode(spec))
@@ -100,6 +102,10 @@ class _Laying:
                 target.mkdir(mode=0o755)
                 os.chown(target, spec.user, spec.user)
                 self.times[name] = self.epoch_s * NANOSECONDS
+
+    def _forget(self, prefix: str) -> None:
+        for path in [path for path in self.times if path.startswith(prefix)]:
+            del self.times[path]
 
     def _error(self, message: str) -> TaskError:
         return TaskError(

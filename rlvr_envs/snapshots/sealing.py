@@ -46,7 +46,7 @@ def seal(
         copy = _Seal(destination, latest_s * 1_000_000_000, id_base)
         for entry in walk(upper):
             copy.take(entry)
-        copy.finish()
+        copy.finish(upper.stat())
 
 
 @dataclass(slots=True)
@@ -66,6 +66,7 @@ class _Seal:
         _remove(target)
         if is_whiteout(entry.info):
             os.mknod(target, stat.S_IFCHR, 0)
+            self._set_time(target, entry.info)
             return
         first = self.links.get(entry.info.st_ino)
         if first is not None:
@@ -76,10 +77,11 @@ class _Seal:
         self._make(entry, target)
         self._dress(target, entry.info)
 
-    def finish(self) -> None:
-        """Set what filling a folder disturbs."""
+    def finish(self, root: os.stat_result) -> None:
+        """Set what filling a folder disturbs, the root's own facts among it."""
         for target, info in reversed(self.folders):
             self._dress(target, info)
+        self._dress(self.destination, root)
 
     def _folder(self, entry: Entry, target: Path) -> None:
         with opened(entry) as descriptor:
@@ -110,6 +112,9 @@ class _Seal:
         os.chown(target, *owner, follow_symlinks=False)
         if not stat.S_ISLNK(info.st_mode):
             target.chmod(stat.S_IMODE(info.st_mode))
+        self._set_time(target, info)
+
+    def _set_time(self, target: Path, info: os.stat_result) -> None:
         moment = min(info.st_mtime_ns, self.latest_ns)
         moment -= moment % 1_000_000_000
         os.utime(target, ns=(moment, moment), follow_symlinks=False)
