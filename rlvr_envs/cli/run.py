@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from rlvr_envs.cli.plotting import draw_groups
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import (
     add_env_options,
@@ -57,6 +58,9 @@ def add_parser(subparsers: Any) -> None:
         "--no-record", action="store_true", help="write no trajectories"
     )
     parser.add_argument(
+        "--plot", type=Path, metavar="FILE.png", help="draw the groups' channels"
+    )
+    parser.add_argument(
         "--keep-state",
         action="store_true",
         help="keep each final state beside its trajectory, for `rlvr verify`",
@@ -96,6 +100,8 @@ def run(args: argparse.Namespace) -> int:
         results = pool.play(jobs, done=lambda item: advance(item.job.task))
         for group in _report(shell, results):
             groups.append(group)  # noqa: PERF402  # kept one by one, if it breaks
+    if args.plot is not None:
+        draw_groups([group.to_json() for group in groups], args.plot)
     void = [item for group in groups for item in group.results if not item.scorable]
     return 1 if void else 0
 
@@ -143,7 +149,10 @@ def _shown_at_the_end(shell: Shell, groups: Sequence[Group]) -> Iterator[None]:
 
 
 def _show(shell: Shell, groups: Sequence[Group]) -> None:
-    columns = ("task", "policy", "rewards", "mean", "status", "tamper", "turns", "s")
+    columns = (
+        *("task", "policy", "rewards", "path", "advantages", "dead", "status"),
+        *("tamper", "turns", "s"),
+    )
     shell.table("Groups", columns, (_row(group) for group in groups))
     results = [item for group in groups for item in group.results]
     kept = sorted({str(item.trajectory.parent) for item in results if item.trajectory})
@@ -162,17 +171,23 @@ def _row(group: Group) -> Sequence[object]:
     line = group.to_json()
     states = sorted({item.status for item in results})
     codes = sorted({code for item in results for code in item.tamper})
-    rewards = ["-" if reward is None else f"{reward:g}" for reward in line["rewards"]]
     return (
         results[0].job.task,
         results[0].job.policy.name,
-        " ".join(rewards),
-        line["mean_reward"],
+        _numbers(line["rewards"]),
+        _numbers(line["path_rewards"]),
+        _numbers(line["advantages"]),
+        line["diagnostics"]["dead"].replace("_", " ") or "no",
         status(states[0]) if len(states) == 1 else states,
         codes,
         " ".join(str(item.turns) for item in results),
         f"{max(item.seconds for item in results):.2f}",
     )
+
+
+def _numbers(values: Sequence[float | None]) -> str:
+    """Return numbers in a row; a void episode's is a dash."""
+    return " ".join("-" if number is None else f"{number:.3g}" for number in values)
 
 
 def _policy(name: str, args: argparse.Namespace) -> PolicySpec:

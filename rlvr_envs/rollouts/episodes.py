@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -13,6 +13,8 @@ import gymnasium as gym
 
 from rlvr_envs.errors import WorldError
 from rlvr_envs.records import Status
+from rlvr_envs.rewards import advantages
+from rlvr_envs.rewards.diagnostics import group_report
 from rlvr_envs.rollouts.policies import PolicySpec, Speaks
 from rlvr_envs.trajectories.record import Kind
 
@@ -41,6 +43,8 @@ class Result:
     """How an episode ended.
 
     Attributes:
+        path_reward: Sum over the turns; a channel of its own, never in `reward`.
+        potential: Phi at the last turn; 0 where none was read.
         trajectory: Its file; ``None`` where nothing was written.
         seconds: Wall time of the whole episode; not deterministic.
         reason: Why, in words, where the episode is void.
@@ -54,6 +58,7 @@ class Result:
     turns: int
     tamper: tuple[str, ...] = ()
     path_reward: float = 0.0
+    potential: float = 0.0
     snapshot: str = ""
     trajectory: Path | None = None
     seconds: float = 0.0
@@ -93,24 +98,43 @@ class Group:
         """Rewards of the scorable episodes, in order."""
         return tuple(item.reward for item in self.results if item.scorable)
 
+    @property
+    def outcomes(self) -> advantages.Group:
+        """The outcome channel, as a trainer has it."""
+        return advantages.Group.of(
+            [item.reward for item in self.results],
+            passed=[item.status == Status.PASSED for item in self.results],
+            scorable=[item.scorable for item in self.results],
+        )
+
     def to_json(self) -> dict[str, Any]:
-        """Return the summary line of ``rlvr run``."""
-        first, rewards = self.results[0], self.rewards
-        passed = sum(item.status == Status.PASSED for item in self.results)
+        """Return the summary line of ``rlvr run``; void episodes have ``None``."""
+        first, group = self.results[0], self.outcomes
+        paths = [item.path_reward for item in self.results]
+        ends = [item.potential for item in self.results]
+        report = group_report(group, path=paths, potential=ends)
         return {
             "group": first.job.task,
             "instance": first.job.instance,
             "policy": first.job.policy.name,
             "snapshot": first.snapshot,
             "episodes": len(self.results),
-            "scorable": len(rewards),
-            "rewards": [
-                item.reward if item.scorable else None for item in self.results
-            ],
-            "mean_reward": statistics.fmean(rewards) if rewards else None,
-            "std_reward": statistics.pstdev(rewards) if rewards else None,
-            "pass_rate": passed / len(rewards) if rewards else None,
+            "scorable": len(self.rewards),
+            "rewards": self._shown(group.rewards),
+            "path_rewards": self._shown(paths),
+            "advantages": self._shown(advantages.dr_grpo(group)),
+            "path_advantages": self._shown(
+                advantages.dr_grpo(group.with_rewards(paths))
+            ),
+            "mean_reward": statistics.fmean(self.rewards) if self.rewards else None,
+            "std_reward": statistics.pstdev(self.rewards) if self.rewards else None,
+            "pass_rate": report.pass_rate if self.rewards else None,
+            "diagnostics": report.to_json(),
         }
+
+    def _shown(self, values: Iterable[float]) -> list[float | None]:
+        pairs = zip(self.results, values, strict=True)
+        return [round(float(n), 6) if item.scorable else None for item, n in pairs]
 
 
 def group_jobs(
@@ -140,30 +164,31 @@ def run_episode(
     """
     started = monotonic()
     try:
-        info, turns = _play(env, job, stop)
+        infos = _play(env, job, stop)
         ended(env)
     except WorldError as error:
         return _void(env, job, str(error), monotonic() - started)
-    return _result(env, job, info, turns, monotonic() - started)
+    return _result(env, job, infos, monotonic() - started)
 
 
 def _play(
     env: gym.Env[Any, Any], job: Job, stop: Callable[[], bool]
-) -> tuple[Mapping[str, Any], int]:
+) -> list[Mapping[str, Any]]:
     observation, info = env.reset(seed=job.seed, options=job.options())
     policy = job.policy.make(env, job.seed)
     _annotate(env, Kind.POLICY, {"name": job.policy.name})
     tools = env.get_wrapper_attr("tool_specs")
-    turns, over = 0, False
+    infos: list[Mapping[str, Any]] = []
+    over = False
     while not over:
         if stop():
             raise WorldError("The run was stopped.")
         action = policy(observation, info, tools)
         _keep_messages(env, policy)
         observation, _, terminated, truncated, info = env.step(action)
-        turns += 1
+        infos.append(info)
         over = terminated or truncated
-    return info, turns
+    return infos
 
 
 def _keep_messages(env: gym.Env[Any, Any], policy: Any) -> None:
@@ -183,19 +208,20 @@ def _annotate(env: gym.Env[Any, Any], kind: Kind, content: Mapping[str, Any]) ->
 def _result(
     env: gym.Env[Any, Any],
     job: Job,
-    info: Mapping[str, Any],
-    turns: int,
+    infos: Sequence[Mapping[str, Any]],
     seconds: float,
 ) -> Result:
+    info = infos[-1]
     outcome = info.get("outcome") or {"status": Status.FAILED, "reward": 0.0}
     return Result(
         job=job,
         status=str(outcome["status"]),
         reward=float(outcome["reward"]),
         scorable=bool(info.get("scorable", True)),
-        turns=turns,
+        turns=len(infos),
         tamper=tuple(outcome.get("tamper", ())),
-        path_reward=float(info.get("path_reward", 0.0)),
+        path_reward=sum(float(item.get("path_reward", 0.0)) for item in infos),
+        potential=float(info.get("potential", 0.0)),
         snapshot=str(_attribute(env, "provenance", {}).get("snapshot", "")),
         trajectory=_attribute(env, "trajectory_path", None),
         seconds=seconds,

@@ -77,6 +77,17 @@ def test_run_prints_a_table_of_groups_for_people(
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 8
 
 
+def test_run_draws_the_groups(rlvr: Call, tmp_path: Path, script: Path) -> None:
+    words = ("run", "--env", TOY, "--policy", f"script:{script}", "--no-record")
+    said = rlvr(*words, "--policy", "null", "--group", 3, "--plot", tmp_path / "a.png")
+
+    assert said.status == 0, said.err
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    wrong = rlvr(*words, "--plot", tmp_path / "a.nonsense")
+    assert wrong.status == 2
+    assert "ends in .png" in wrong.err
+
+
 def test_run_can_leave_no_file(rlvr: Call, tmp_path: Path, script: Path) -> None:
     out = tmp_path / "out"
     said = rlvr(

@@ -71,7 +71,21 @@ def test_void_episodes_enter_no_statistic_of_a_group() -> None:
     assert (line["episodes"], line["scorable"]) == (8, 7)
     assert line["pass_rate"] == pytest.approx(1 / 7)
     assert line["rewards"] == [1.0, None, *[0.0] * 6]
+    assert line["advantages"][:3] == [pytest.approx(6 / 7, abs=1e-6), None, -0.142857]
+    assert line["diagnostics"]["void"] == 1
     assert Group((void,)).to_json()["mean_reward"] is None
+
+
+def test_the_path_channel_stays_out_of_the_reward() -> None:
+    job = Job("sum", 0, 0, WIN)
+    clean = Result(job, "passed", 1.0, scorable=True, turns=1, path_reward=0.25)
+    dirty = Result(job, "passed", 1.0, scorable=True, turns=1, path_reward=-0.75)
+
+    line = Group((clean, dirty)).to_json()
+
+    assert line["rewards"] == [1.0, 1.0]
+    assert line["path_advantages"] == [0.5, -0.5]
+    assert line["diagnostics"]["dead"] == "all_pass"
 
 
 def test_a_pool_yields_in_order_and_owns_an_environment_a_thread() -> None:

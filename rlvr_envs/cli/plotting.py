@@ -1,0 +1,71 @@
+"""Pictures of groups, drawn into a file; matplotlib is loaded when one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_envs.errors import CallerError, MissingRequirement
+
+_CHANNELS = (
+    ("rewards", "outcome"),
+    ("path_rewards", "path"),
+    ("advantages", "outcome advantage"),
+    ("path_advantages", "path advantage"),
+)
+_BAR_HEIGHT_INCHES = 0.32
+
+
+def draw_groups(groups: Sequence[Mapping[str, Any]], file: Path) -> None:
+    """Draw a panel a channel, with a row a group and a dot an episode.
+
+    Args:
+        groups: Summary lines of ``rlvr run``.
+        file: Its suffix says which format.
+
+    Raises:
+        MissingRequirement: If matplotlib is not installed.
+        CallerError: If the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra, and heavy
+    except ImportError as error:
+        raise MissingRequirement(
+            "A plot needs matplotlib.", remedy="pip install 'rlvr-envs[plot]'"
+        ) from error
+    height = 1.6 + _BAR_HEIGHT_INCHES * len(groups)
+    figure = Figure(figsize=(12.0, height), layout="constrained")
+    panels = figure.subplots(1, len(_CHANNELS), sharey=True, squeeze=False)[0]
+    for panel, (key, title) in zip(panels, _CHANNELS, strict=True):
+        _draw(panel, groups, key, title)
+    names = [f"{group['group']} ({group['policy']})" for group in groups]
+    panels[0].set_yticks(range(len(groups)), names)
+    panels[0].invert_yaxis()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, dpi=120)
+    except (OSError, ValueError) as error:
+        raise CallerError(
+            f"The plot cannot be written to {file}: {error}.",
+            remedy="name a file that ends in .png, .svg or .pdf",
+        ) from error
+
+
+def _draw(
+    panel: Any, groups: Sequence[Mapping[str, Any]], key: str, title: str
+) -> None:
+    """Draw the dots of one channel; those of equal value are spread in height."""
+    for row, group in enumerate(groups):
+        values = [value for value in group[key] if value is not None]
+        spread = [
+            row + 0.25 * _offset(number, len(values)) for number in range(len(values))
+        ]
+        panel.scatter(values, spread, s=14)
+    panel.axvline(0.0, linewidth=0.6, color="grey")
+    panel.set_title(title)
+
+
+def _offset(number: int, count: int) -> float:
+    """Return a place in [-1, 1], evenly spread."""
+    return 0.0 if count < 2 else 2.0 * number / (count - 1) - 1.0
