@@ -64,7 +64,7 @@ class TerminalWorld:
         rule = confinement.clock
         self._clock: ClockRule | None = rule.starting(task.epoch_s) if rule else None
         self._staged = stage(build.instance, places=build.places, backend=build.backend)
-        self.snapshot = Snapshot(self._layers())
+        self.snapshot = Snapshot((*self._own_layers(), *self._branched()))
         self._turn = 0
         self._raw = b""
         self._frozen: FrozenState | None = None
@@ -99,7 +99,7 @@ class TerminalWorld:
         self._session.close()
         self._frozen = FrozenState(
             root=self._sandbox.view(),
-            snapshot=self.snapshot,
+            snapshot=Snapshot(self._own_layers()),
             changes=self._changes(),
             survivors=census.survivors,
             id_base=self._sandbox.id_base,
@@ -137,11 +137,14 @@ class TerminalWorld:
         """Remove every trace; idempotent."""
         self._closing.close()
 
-    def _layers(self) -> tuple[Layer, ...]:
+    def _own_layers(self) -> tuple[Layer, ...]:
+        """Return what the instance itself starts from, branches apart."""
         pinned = (clock_layer(self._build.places),) if self._clock else ()
+        return (*self._staged.layers, *pinned)
+
+    def _branched(self) -> tuple[Layer, ...]:
         start = self._build.options.start
-        before = tuple(sealed.layer for sealed in start.layers) if start else ()
-        return (*self._staged.layers, *pinned, *before)
+        return tuple(sealed.layer for sealed in start.layers) if start else ()
 
     def _start(self) -> None:
         build, confinement = self._build, self._build.options.confinement
@@ -156,7 +159,9 @@ class TerminalWorld:
             self._closing.callback(self._egress.close)
             self._egress.start()
         if self._clock is not None:
-            seed = seed_line(self._clock, build.options.runtime_seed, self.snapshot.digest)
+            seed = seed_line(
+                self._clock, build.options.runtime_seed, self.snapshot.digest
+            )
             self._sandbox.put(SEED_FILE, seed)
             self._tick()
         self._session = self._make_session()
@@ -184,15 +189,13 @@ class TerminalWorld:
 
     def _changes(self) -> tuple[Change, ...]:
         """Return what differs from the instance's own snapshot, branches included."""
-        own = self.snapshot.layers
-        start = self._build.options.start
-        sealed = len(start.layers) if start else 0
+        below = list(self._own_layers())
         found: dict[str, Change] = {}
-        for depth in range(sealed):
-            below = own[: len(own) - sealed + depth]
-            upper = own[len(own) - sealed + depth]
-            found.update({item.path: item for item in changes(upper.path, below)})
-        found.update({item.path: item for item in changes(self._sandbox.upper(), own)})
+        for layer in self._branched():
+            found.update({item.path: item for item in changes(layer.path, below)})
+            below.append(layer)
+        upper = changes(self._sandbox.upper(), below)
+        found.update({item.path: item for item in upper})
         return tuple(sorted(found.values(), key=lambda item: item.path))
 
 
