@@ -99,7 +99,10 @@ class ToolEnv(gym.Env[str, Any]):
             a limit is not positive and finite.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+    }
     tool_specs: tuple[ToolSpec, ...] = ()
 
     def __init__(  # noqa: PLR0913 - each is a limit or a place of its own
@@ -210,7 +213,7 @@ class ToolEnv(gym.Env[str, Any]):
         return result.text, 0.0, terminated, truncated, self._info(_facts(call, result))
 
     @override
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the last observation under a line that says where we are."""
         if self.render_mode is None or self._instance is None:
             return None
@@ -317,7 +320,7 @@ class ToolEnv(gym.Env[str, Any]):
         return self._world
 
     def _info(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        fresh = {"violations": [], "fulfilments": [], "events": []}
+        fresh: dict[str, Any] = {"violations": [], "fulfilments": [], "events": []}
         return {**_DEFAULTS, **fresh, **facts, "turn": self._turn}
 
     def _void(self, error: WorldError) -> tuple[str, float, bool, bool, dict[str, Any]]:

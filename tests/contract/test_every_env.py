@@ -163,7 +163,8 @@ def test_stock_autoreset_modes_keep_lengths_and_last_observations(
 
     envs = gym.vector.SyncVectorEnv([build, build], autoreset_mode=mode)
     envs.reset(seed=1)
-    lengths, last = [], []
+    lengths: list[int] = []
+    last: list[tuple[str, str]] = []
     turn = 0
     while len(lengths) < 3:
         turn += 1
