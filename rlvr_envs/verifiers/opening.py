@@ -101,8 +101,8 @@ def walk_open(root: Path, path: str) -> int:
 def real_path(root: Path, fd: int) -> str:
     """Return where inside the root a descriptor of `locate` is, absolute."""
     host = str(Path(f"/proc/self/fd/{fd}").readlink())
-    top = os.path.realpath(root)
-    if host == top:
+    top = os.path.realpath(root).rstrip("/")
+    if host == (top or "/"):
         return "/"
     if not host.startswith(f"{top}/"):
         raise Refused("it leads out of the final state", special=True)
