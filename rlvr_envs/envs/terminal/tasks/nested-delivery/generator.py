@@ -103,7 +103,7 @@ def _traps(rng, parts):
 
 
 def generate(rng, number):
-    files, mode = _files(rng), pick(rng, ["0640", "0600", "0444"])
+    files = _files(rng)
     parts = _spread(rng, files)
     refused = _traps(rng, parts)
     sums = {name: hashlib.sha256(content.encode()).hexdigest() for name, content in files.items()}
@@ -123,6 +123,5 @@ def generate(rng, number):
             text("/var/tmp/plan.json", json.dumps(plan, sort_keys=True), mode=0o600, user=0),
         ),
         setup=(("bash", "-c", setup),),
-        values={"mode": mode},
-        hidden={"sums": sums, "refused": refused, "mode": mode},
+        hidden={"sums": sums, "refused": refused},
     )
