@@ -181,11 +181,15 @@ class Group:
         Raises:
             SandboxError: If the kernel refuses.
         """
+        made: list[Path] = []
         try:
             for folder in self.folders:
                 folder.mkdir()
+                made.append(folder)
             self._weigh_all()
         except OSError as error:
+            for folder in made:
+                folder.rmdir()
             raise SandboxError(f"A control group cannot be made: {error}.") from error
 
     def limit(self, limits: Limits) -> None:

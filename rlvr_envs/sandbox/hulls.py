@@ -20,6 +20,9 @@ from rlvr_envs.sandbox.owners import owner_name
 from rlvr_envs.sandbox.supervisor import Supervisor
 from rlvr_envs.sandbox.wire import Packet
 
+_NUMBERS = itertools.count()
+"""Of this process's hulls, whichever store makes them."""
+
 SPARE_S = 1800.0
 """How long a spare is kept: its init must not look older inside than the world."""
 
@@ -32,10 +35,10 @@ class Hull:
         self.init = -1
         self.init_pid = 0
         self.made = time.monotonic()
+        self.group.create()
         self.spawn_channel, far = socket.socketpair(
             socket.AF_UNIX, socket.SOCK_SEQPACKET
         )
-        self.group.create()
         try:
             self.supervisor = Supervisor(program)
             with far:
@@ -99,7 +102,6 @@ class HullStore:
         self._program = program
         self._hierarchies = hierarchies
         self._owner = owner_name()
-        self._numbers = itertools.count()
         self._spare: Hull | None = None
         self._lock = threading.Lock()
 
@@ -137,5 +139,5 @@ class HullStore:
             return None
 
     def _make(self) -> Hull:
-        name = f"{self._owner}-{next(self._numbers)}"
+        name = f"{self._owner}-{next(_NUMBERS)}"
         return Hull(self._program, self._hierarchies, name)

@@ -19,7 +19,7 @@ import pytest
 
 from rlvr_envs.confinement import ClockRule, Confinement
 from rlvr_envs.errors import SandboxError
-from rlvr_envs.records import Layer, Snapshot
+from rlvr_envs.records import Layer, Places, Snapshot
 from rlvr_envs.sandbox.base import VERIFIER_IDS, Bind, SandboxSpec
 from rlvr_envs.sandbox.cgroups import Hierarchies
 from rlvr_envs.sandbox.conformance_kit import Bench, run
@@ -394,6 +394,14 @@ def test_a_spare_that_is_too_old_is_not_used(bench: Bench) -> None:
             assert run(sandbox, "echo fine").text == "fine\n"
 
     assert not any(folder.exists() for folder in spare.group.folders)
+
+
+def test_two_stores_in_one_process_do_not_collide(bench: Bench, tmp_path: Path) -> None:
+    other = Bench(bench.backend, bench.snapshot, Places(run=tmp_path))
+    with bench.sandbox() as one, other.sandbox() as two:
+        texts = run(one, "echo one").text, run(two, "echo two").text
+
+    assert texts == ("one\n", "two\n")
 
 
 def test_there_is_no_user_beyond_the_range(bench: Bench) -> None:
