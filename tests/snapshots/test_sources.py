@@ -128,8 +128,34 @@ def test_the_machines_platform_is_chosen_from_a_nested_index(tmp_path: Path) -> 
         fill(OciSource(file, machine="riscv64"), tmp_path / "other")
 
 
+def saved(work: Path, *layers: bytes, lie: bool = False) -> tuple[Path, str]:
+    """An archive in the older form of ``docker save``."""
+    digests = [digest(layer + b"!" if lie else layer) for layer in layers]
+    config = json.dumps({"rootfs": {"diff_ids": digests}}).encode()
+    paths = [f"{number}/layer.tar" for number in range(len(layers))]
+    manifest = [{"Config": "config.json", "Layers": paths}]
+    parts = {"manifest.json": json.dumps(manifest).encode(), "config.json": config}
+    parts |= dict(zip(paths, layers, strict=True))
+    return write_archive(work / "saved.tar", parts), digest(config)
+
+
+def test_the_older_form_of_docker_save_is_read_and_checked(tmp_path: Path) -> None:
+    layers = (tar_of(BASE_LAYER), tar_of(CHANGING_LAYER))
+    file, name = saved(tmp_path, *layers)
+
+    made = fill(OciSource(file, digest=name), tmp_path / "root")
+
+    assert made.reference == name
+    assert not (tmp_path / "root/etc/old").exists()
+    with pytest.raises(SnapshotError, match="does not hold"):
+        fill(OciSource(file, digest="sha256:0"), tmp_path / "other")
+    file, _ = saved(tmp_path, *layers, lie=True)
+    with pytest.raises(SnapshotError, match="has the digest"):
+        fill(OciSource(file), tmp_path / "other")
+
+
 def test_an_archive_without_an_index_says_how_to_write_one(tmp_path: Path) -> None:
-    file = write_archive(tmp_path / "old.tar", {"manifest.json": b"[]"})
+    file = write_archive(tmp_path / "old.tar", {"oci-layout": b"{}"})
     (tmp_path / "junk").write_text("junk")
 
     with pytest.raises(SnapshotError, match="docker save"):

@@ -1,4 +1,8 @@
-"""A root file system out of an OCI archive, each blob checked against its digest."""
+"""A root file system out of an OCI archive, each blob checked against its digest.
+
+The older form that ``docker save`` writes before version 25 is read as well: its
+layers are checked against the digests in the image's configuration.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import platform
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +27,14 @@ INDEX_TYPES = ("image.index", "manifest.list")
 SMALL_BYTES = 4 << 20
 
 _Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A layer's place in the archive, and the digest of the bytes there."""
+
+    path: str
+    digest: str
 
 
 class OciSource:
@@ -63,18 +76,40 @@ class OciSource:
                 the archive has another form or another platform.
         """
         with _opened(self._archive) as blobs:
-            digest, manifest = self._manifest(blobs)
+            old = not blobs.has("index.json") and blobs.has("manifest.json")
+            digest, layers = self._saved(blobs) if old else self._layout(blobs)
             unpacker = Unpacker(root)
-            layers = manifest["layers"]
             for number, layer in enumerate(layers, start=1):
                 progress(f"Applying layer {number} of {len(layers)}.")
                 _apply(blobs, layer, unpacker)
             unpacker.finish()
         return Provenance("oci", digest, "layers", packages=packages(root))
 
+    def _saved(self, blobs: _Blobs) -> tuple[str, Sequence[_Part]]:
+        """Read the form with a ``manifest.json``; its digest is the configuration's."""
+        row = json.loads(blobs.small("manifest.json"))[0]
+        config = blobs.small(row["Config"])
+        digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
+        self._named([{"digest": digest}])
+        digests = json.loads(config)["rootfs"]["diff_ids"]
+        pairs = zip(row["Layers"], digests, strict=True)
+        return digest, [_Part(path, number) for path, number in pairs]
+
+    def _layout(self, blobs: _Blobs) -> tuple[str, Sequence[_Part]]:
+        digest, manifest = self._manifest(blobs)
+        for layer in manifest["layers"]:
+            if layer.get("mediaType", "").endswith("zstd"):
+                raise SnapshotError(
+                    "A layer of the archive is compressed with zstd, which cannot be "
+                    "read.",
+                    remedy="export the image with gzip or uncompressed layers.",
+                )
+        digests = [layer["digest"] for layer in manifest["layers"]]
+        return digest, [_Part(blobs.path(number), number) for number in digests]
+
     def _manifest(self, blobs: _Blobs) -> tuple[str, Mapping[str, Any]]:
         entries = json.loads(blobs.small("index.json"))["manifests"]
-        entry = self._fitting(self._named(entries) if self._digest else entries)
+        entry = self._fitting(self._named(entries))
         while any(kind in entry.get("mediaType", "") for kind in INDEX_TYPES):
             inner = json.loads(blobs.checked(entry["digest"]))
             entry = self._fitting(inner["manifests"])
@@ -84,6 +119,8 @@ class OciSource:
         return entry["digest"], manifest
 
     def _named(self, entries: Sequence[_Entry]) -> list[_Entry]:
+        if not self._digest:
+            return list(entries)
         found = [entry for entry in entries if entry["digest"] == self._digest]
         if not found:
             held = ", ".join(str(entry["digest"]) for entry in entries)
@@ -118,6 +155,12 @@ class _Blobs:
         self._place = place
         self._archive = archive
 
+    def has(self, name: str) -> bool:
+        """Whether there is a part of that path."""
+        if self._archive is None:
+            return (self._place / name).is_file()
+        return name in self._archive.getnames()
+
     def open(self, name: str) -> IO[bytes]:
         """Open a part by its path."""
         try:
@@ -129,8 +172,8 @@ class _Blobs:
         if part is None:
             raise SnapshotError(
                 f"{self._place} has no {name}: it is no OCI archive, or damaged.",
-                remedy="write it with `docker save` (25 or newer), `podman save "
-                "--format oci-archive`, `buildah push ... oci-archive:FILE` or skopeo.",
+                remedy="write it with `docker save`, `podman save --format "
+                "oci-archive`, `buildah push ... oci-archive:FILE` or skopeo.",
             )
         return part
 
@@ -146,10 +189,10 @@ class _Blobs:
             raise SnapshotError(f"{self._place} names the unknown digest {digest!r}.")
         return f"blobs/sha256/{value}"
 
-    def check(self, digest: str) -> None:
-        """Read a blob and compare it with its digest."""
+    def check(self, path: str, digest: str) -> None:
+        """Read a part and compare it with its digest."""
         total = hashlib.sha256()
-        with self.open(self.path(digest)) as part:
+        with self.open(path) as part:
             while chunk := part.read(CHUNK_BYTES):
                 total.update(chunk)
         found = f"sha256:{total.hexdigest()}"
@@ -161,8 +204,9 @@ class _Blobs:
 
     def checked(self, digest: str) -> bytes:
         """Return a small blob that is what its digest says."""
-        self.check(digest)
-        return self.small(self.path(digest))
+        path = self.path(digest)
+        self.check(path, digest)
+        return self.small(path)
 
 
 @contextmanager
@@ -182,19 +226,22 @@ def _opened(place: Path) -> Iterator[_Blobs]:
         ) from error
 
 
-def _apply(blobs: _Blobs, layer: Mapping[str, Any], unpacker: Unpacker) -> None:
-    if layer.get("mediaType", "").endswith("zstd"):
-        raise SnapshotError(
-            "A layer of the archive is compressed with zstd, which cannot be read.",
-            remedy="export the image with gzip or uncompressed layers.",
-        )
-    blobs.check(layer["digest"])
-    path = blobs.path(layer["digest"])
+def _apply(blobs: _Blobs, layer: _Part, unpacker: Unpacker) -> None:
+    blobs.check(layer.path, layer.digest)
     # A mark may stand behind the names that its own layer adds beside it.
-    with blobs.open(path) as part, tarfile.open(fileobj=part, mode="r|*") as archive:
+    for member, _ in _members(blobs, layer):
+        unpacker.hide(member)
+    for member, archive in _members(blobs, layer):
+        if not member.name.rpartition("/")[2].startswith(WHITEOUT):
+            unpacker.take(archive, member)
+
+
+def _members(
+    blobs: _Blobs, layer: _Part
+) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+    with (
+        blobs.open(layer.path) as part,
+        tarfile.open(fileobj=part, mode="r|*") as archive,
+    ):
         for member in archive:
-            unpacker.hide(member)
-    with blobs.open(path) as part, tarfile.open(fileobj=part, mode="r|*") as archive:
-        for member in archive:
-            if not member.name.rpartition("/")[2].startswith(WHITEOUT):
-                unpacker.take(archive, member)
+            yield member, archive
