@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from rlvr_envs.records import Check, JsonObject
 from rlvr_envs.state import FrozenState
-from rlvr_envs.verifiers import guards, opening, parsing
+from rlvr_envs.verifiers import opening, parsing
+from rlvr_envs.verifiers.seen import original
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
 
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
@@ -119,7 +120,7 @@ def _source(frozen: FrozenState, context: Context, path: str) -> Source:
         tree = parsing.parse(data)
     except parsing.Unreadable as error:
         raise parsing.Unreadable(f"{path}: {error}") from None
-    return Source(path, tree, _parsed(guards.original(frozen.snapshot, path)))
+    return Source(path, tree, _parsed(original(frozen.snapshot, path)))
 
 
 def _parsed(data: bytes) -> ast.Module:

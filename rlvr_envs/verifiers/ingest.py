@@ -30,6 +30,19 @@ SENSITIVE = (
 """Where no honest link leads: kernel views, and where judges keep their files."""
 
 
+SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/etc/alternatives",
+    "/dev",
+)
+"""Where honest links lead that a virtual environment, say, brings along."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """Most that a submission may hold."""
@@ -42,10 +55,15 @@ class Caps:
 
 @dataclass(slots=True)
 class Ingested:
-    """What was refused on the way; what was taken stands in the target folder."""
+    """What was refused on the way; what was taken stands in the target folder.
+
+    Attributes:
+        suspicions: Evidence that counts only beside a failed check.
+    """
 
     checks: list[Check] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
+    suspicions: list[Evidence] = field(default_factory=list)
     bytes: int = 0
     files: int = 0
 
@@ -61,6 +79,10 @@ class Ingested:
 def shown(path: str) -> str:
     """Return an agent's path as printable text."""
     return ascii(path)[1:-1] if not path.isprintable() else path
+
+
+def _of_the_system(target: str) -> bool:
+    return any(globs.beneath(target, place) for place in SYSTEM)
 
 
 class TooMuch(Exception):
@@ -166,10 +188,13 @@ class _Intake:
         """Leave a link out; it is tampering where an artifact or a secret is meant."""
         declared = path == artifact or path in self._wanted
         secret = any(globs.beneath(target, place) for place in SENSITIVE)
+        detail = f"a link to {shown(target)} stands there"
         if declared or (secret and path in self._changed):
-            detail = f"a link to {shown(target)} stands there"
             self.found.flag(TamperCode.LINK_ESCAPE, path, detail)
             self.found.refuse(path, detail)
+        elif path in self._changed and not _of_the_system(target):
+            proof = Evidence(TamperCode.LINK_ESCAPE, shown(path), detail)
+            self.found.suspicions.append(proof)
 
     def _special(self, path: str, word: str) -> None:
         """Leave a special file out; where an artifact is meant, it hinders grading."""

@@ -92,7 +92,8 @@ class Judge:
             deadline=deadline,
         )
         findings = self._verified(frozen, context)
-        return _outcome([taken, *findings, Findings((), audit.evidence)], audit)
+        audited = Findings((), audit.evidence, audit.suspicions)
+        return _outcome([taken, *findings, audited], audit.collateral)
 
     def _taken(
         self, frozen: FrozenState, instance: Instance, submission: Path
@@ -107,7 +108,9 @@ class Judge:
         ]
         taken = self.take(frozen, verification.artifacts, submission, wanted=wanted)
         found = self.held(submission, decoys.decoys_of(instance.digest))
-        return Findings(tuple(taken.checks), (*taken.evidence, *found))
+        return Findings(
+            tuple(taken.checks), (*taken.evidence, *found), tuple(taken.suspicions)
+        )
 
     def _verified(self, frozen: FrozenState, context: Context) -> Iterator[Findings]:
         for spec in context.verification.checks:
@@ -134,12 +137,13 @@ def _altered(problem: str) -> Outcome:
     return Outcome(Status.TAMPERED, 0.0, evidence=(evidence,), reason=problem)
 
 
-def _outcome(findings: Sequence[Findings], audit: guards.Audit) -> Outcome:
+def _outcome(findings: Sequence[Findings], collateral: tuple[str, ...]) -> Outcome:
     checks = tuple(check for item in findings for check in item.checks)
-    evidence = tuple(
-        dict.fromkeys(proof for item in findings for proof in item.evidence)
-    )
     failed = [check for check in checks if not check.passed]
+    proofs = [proof for item in findings for proof in item.evidence]
+    if failed:
+        proofs += [proof for item in findings for proof in item.suspicions]
+    evidence = tuple(dict.fromkeys(proofs))
     if evidence:
         first = evidence[0]
         status, reason = Status.TAMPERED, f"{first.where}: {first.detail}"
@@ -152,7 +156,7 @@ def _outcome(findings: Sequence[Findings], audit: guards.Audit) -> Outcome:
         1.0 if status is Status.PASSED else 0.0,
         checks=checks,
         evidence=evidence,
-        collateral=audit.collateral,
+        collateral=collateral,
         reason=reason,
     )
 

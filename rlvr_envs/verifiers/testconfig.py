@@ -157,6 +157,22 @@ def _reaches_runner(node: ast.expr, names: set[str]) -> bool:
     return False
 
 
+def exit_problem(tree: ast.Module) -> str:
+    """Return what ends a module's run, whatever it computed; empty if nothing does.
+
+    Only what a module does first thing, outside functions and branches, counts.
+    """
+    for node in tree.body:
+        call = node.value if isinstance(node, ast.Expr) else None
+        name = parsing.dotted(call.func) if isinstance(call, ast.Call) else ""
+        if name.endswith("_exit"):
+            return f"it ends by {name}"
+        raised = node.exc if isinstance(node, ast.Raise) else None
+        if raised is not None and parsing.dotted(_called(raised)).endswith("SkipTest"):
+            return "it skips whoever imports it"
+    return ""
+
+
 def ini_problem(options: Mapping[str, Any]) -> str:
     """Return what in pytest's options could change a result; empty if nothing."""
     addopts = options.get("addopts", "")

@@ -23,10 +23,16 @@ from rlvr_envs.verifiers import opening
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one verifier found."""
+    """What one verifier found.
+
+    Attributes:
+        suspicions: Evidence that counts only beside a failed check: where all that
+            was asked for is there, it explains nothing.
+    """
 
     checks: tuple[Check, ...]
     evidence: tuple[Evidence, ...] = ()
+    suspicions: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,3 +192,12 @@ def test_changes_are_needed_for_a_flag_but_not_for_a_refusal(tmp_path: Path) -> 
     take(state, tmp_path / "in", "/app")
 
     assert not (tmp_path / "in/app/out.txt").exists()
+
+
+def test_a_link_to_other_data_is_suspicious_only(tmp_path: Path) -> None:
+    state = frozen(tmp_path, {"app/a": "-> /data/a", "data/a": "5"})
+
+    found = take(state, tmp_path / "in", "/app")
+
+    assert (found.checks, found.evidence) == ([], [])
+    assert [str(item.code) for item in found.suspicions] == ["LINK_ESCAPE"]
