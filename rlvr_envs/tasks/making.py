@@ -79,7 +79,7 @@ git fast-import --quiet < {stream}
 git checkout -q -f main
 git repack -a -d -q && git prune --expire=now && git pack-refs --all
 git config --unset core.logAllRefUpdates
-rm -rf .git/logs .git/hooks .git/ORIG_HEAD .git/FETCH_HEAD {stream}
+rm -rf .git/logs .git/hooks .git/info .git/objects/info .git/ORIG_HEAD .git/FETCH_HEAD {stream}
 chown -R {user}:{user} {where}
 """
     data = b"".join(_fast_import(index, row) for index, row in enumerate(commits))

@@ -45,8 +45,7 @@ def test_gaps_outside_of_the_period(candidate):
     assert candidate.call("busy", "gaps", [], -3, 4) == [(-3, 4)]
 
 
-def test_peak_of_many(candidate):
-    visits = eval(WIDE)
+def peak_of(visits):
     steps = Counter()
     for start, end in visits:
         steps[start] += 1
@@ -55,34 +54,32 @@ def test_peak_of_many(candidate):
     for minute in sorted(steps):
         here += steps[minute]
         best = (minute, here) if here > best[1] else best
+    return best
 
-    assert candidate.eval(f"busy.peak({WIDE})", imports=["busy"]) == best
 
-
-def test_gaps_of_many(candidate):
-    taken = sorted(eval(APART))
+def gaps_of(visits, last):
+    taken = sorted(visits)
     ends = [0, *(end for _, end in taken)]
-    starts = [*(start for start, _ in taken), 4 * SIZE]
-    expected = [(low, high) for low, high in zip(ends, starts) if low < high]
-
-    result = candidate.eval(f"busy.gaps({APART}, 0, {4 * SIZE})", imports=["busy"])
-
-    assert result == expected
+    starts = [*(start for start, _ in taken), last]
+    return [(low, high) for low, high in zip(ends, starts) if low < high]
 
 
-def test_pairs_of_many(candidate):
-    names = eval(NAMES)
-    counts = Counter(zip(names, names[1:]))
-
-    result = candidate.eval(f"busy.busiest_pairs({NAMES})", imports=["busy"])
-
-    assert result == sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:TOP]
-
-
-def test_rank_of_many(candidate):
-    scores = eval(SCORES)
+def ranks_of(scores):
     first = {}
     for index, score in enumerate(sorted(scores)):
         first.setdefault(score, index)
+    return [first[score] for score in scores]
 
-    assert candidate.eval(f"busy.rank({SCORES})", imports=["busy"]) == [first[score] for score in scores]
+
+def test_large_inputs_take_seconds(candidate):
+    """All four in one test, so that the limit holds for them together."""
+    names = eval(NAMES)
+    counts = Counter(zip(names, names[1:]))
+    calls = f"[busy.peak({WIDE}), busy.gaps({APART}, 0, {4 * SIZE}), busy.busiest_pairs({NAMES}), busy.rank({SCORES})]"
+
+    peak, gaps, pairs, ranks = candidate.eval(calls, imports=["busy"])
+
+    assert peak == peak_of(eval(WIDE))
+    assert gaps == gaps_of(eval(APART), 4 * SIZE)
+    assert pairs == sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:TOP]
+    assert ranks == ranks_of(eval(SCORES))
