@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 BLOCK_BYTES = 1 << 16
-EXCERPT_BYTES = 1 << 20
+EXCERPT_BYTES = 1 << 18
 
 
 class Sink(Protocol):

@@ -161,7 +161,7 @@ class TerminalSession:
         Args:
             path: Absolute, or relative to the shell's folder.
             first: Number of the first line, from 1.
-            count: How many lines; 0 for all. At most 1 MiB is shown either way.
+            count: How many lines; 0 for all. At most 256 KiB are shown either way.
 
         Raises:
             SandboxError: If the sandbox is gone.

@@ -39,18 +39,29 @@ CHANNEL_FD = 60
 COMMAND_FD = 61
 
 # One line, so that the line numbers in bash's messages are those of the command.
-# A backslash keeps aliases out, `builtin` keeps functions out.
+# A backslash keeps aliases out, `builtin` keeps functions out. A command that bash
+# skips (noexec, extdebug) counts as true, so the loop must end where its test is true.
+_REPORT = (
+    r"__rlvr_status=$? && \builtin printf '%s %s %s\n' "
+    rf'"$__rlvr_id" "$__rlvr_status" "$$" >&{CHANNEL_FD} && __rlvr_id='
+)
+_RECEIVE = (
+    rf"\builtin eval '\builtin read -r -u {CHANNEL_FD} __rlvr_id' "
+    r"&& [[ $__rlvr_id ]] "
+    rf"&& IFS= \builtin read -r -d '' -u {COMMAND_FD} __rlvr_cmd"
+)
+# So that `$?` is the status of the command before; under errexit that would exit.
+_RESTORE = (
+    r"{ if [[ $- = *e* || $__rlvr_status = 0 ]]; then [[ 1 ]]; "
+    r"elif [[ $__rlvr_status = 1 ]]; then ! [[ 1 ]]; "
+    r'else (\builtin exit "$__rlvr_status"); fi; } 2>&-'
+)
 DRIVER = (
     rf"[[ -v __rlvr_id ]] || \exec {CHANNEL_FD}<&3 {COMMAND_FD}<&4 3<&- 4<&-; "
     r"\builtin trap '\builtin break 999 2>&-' SIGRTMAX; "
-    r"until ! { "
-    rf"\builtin printf '%s %s %s\n' "
-    rf'"$__rlvr_id" "$?" "$$" >&{CHANNEL_FD} && __rlvr_id= '
-    rf"&& \builtin eval '\builtin read -r -u {CHANNEL_FD} __rlvr_id' "
-    r"&& [[ $__rlvr_id ]] "
-    rf"&& IFS= \builtin read -r -d '' -u {COMMAND_FD} __rlvr_cmd; "
-    r"} 2>&- && __rlvr_id=-; "
-    r'do { \builtin eval "$__rlvr_cmd"; } '
+    rf"until {{ {_REPORT} && {_RECEIVE}; }} 2>&- "
+    r"|| { __rlvr_id=-; \builtin break; }; { [[ $__rlvr_id = - ]]; } 2>&-; "
+    rf'do {{ {_RESTORE}; \builtin eval "$__rlvr_cmd"; }} '
     rf"{CHANNEL_FD}<&- {COMMAND_FD}<&-; "
     r"done; "
     r'[[ $__rlvr_id != - ]] && \builtin eval "$BASH_EXECUTION_STRING"'
@@ -132,6 +143,7 @@ class Shell:
         self._output = output
         self._heard = b""
         self._ids = (b"", b"")
+        self._nudged = (True, True)
         self._exit: Ended | None = None
         with ExitStack() as undo:
             self._open(undo)
@@ -143,6 +155,7 @@ class Shell:
                 self._poll.register(fd, select.POLLIN)
             undo.callback(self._process.kill)
             self._greet()
+            self._nudged = (False, False)
             self._undo = undo.pop_all()
 
     @property
@@ -166,6 +179,7 @@ class Shell:
         os.pwrite(self._memory, command.encode() + b"\0", 0)
         os.lseek(self._reader, 0, os.SEEK_SET)
         self._ids = (secrets.token_hex(8).encode(), self._ids[0])
+        self._nudged = (False, self._nudged[0])
         with suppress(OSError):  # the shell is gone, which `wait` will find
             self._channel.send(self._ids[0] + b"\n")
 
@@ -193,6 +207,7 @@ class Shell:
 
     def interrupt(self) -> None:
         """Make the shell give up its command as soon as it can."""
+        self._nudged = (True, self._nudged[1])
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGRTMAX)
 
@@ -264,7 +279,11 @@ class Shell:
         return self._distrust() if len(self._heard) > _LINE_BYTES else None
 
     def _understand(self, line: bytes) -> Ended | None:
-        """Read one report: of this command, or once more of the one before."""
+        """Read one report: of this command, or a second one of the one before.
+
+        Second reports, and ones without identity, come of a signal that met the
+        driver between two commands: it started over and reported again.
+        """
         identity, _, rest = line.partition(b" ")
         status, _, pid = rest.partition(b" ")
         if not (status.isdigit() and pid.isdigit()):
@@ -272,7 +291,7 @@ class Shell:
         current, previous = self._ids
         if identity == current and identity:
             return Ended(int(status))
-        if identity in (b"", previous):
+        if identity in (b"", previous) and any(self._nudged):
             self.inner_pid = self.inner_pid or int(pid)
             return None
         return self._distrust()

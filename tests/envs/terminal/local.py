@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import select
+import shutil
 import signal
 import socket
 import uuid
@@ -139,14 +139,17 @@ class LocalSandbox(Sandbox):
         Path(cwd).stat()
         os.listdir(cwd)  # noqa: PTH208 - as chdir would fail
         parked = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _PARKED) for fd in fds]
-        places = [(os.POSIX_SPAWN_DUP2, fd, at) for at, fd in enumerate(parked)]
+        places: list[tuple[int, ...]] = [
+            *((os.POSIX_SPAWN_DUP2, fd, at) for at, fd in enumerate(parked)),
+            *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable(from_fd=len(fds))),
+        ]
         setsid = ["setsid", "-c"] if tty else []
         change = ["sh", "-c", 'cd -P "$1" && shift && exec "$@"', "sh", cwd]
         try:
             pid = os.posix_spawnp(
                 (setsid or change)[0],
                 [*setsid, *change, *argv],
-                dict([*env.items(), self._mark.split("=", 1)]),
+                {**env, _MARK: self._mark.removeprefix(f"{_MARK}=")},
                 file_actions=places,
                 setsid=not tty,
             )
@@ -172,6 +175,8 @@ class LocalSandbox(Sandbox):
                     continue
             for process in self._processes:
                 process.wait(1.0)
+        for process in self._processes:
+            process.wait(1.0)
 
     @override
     def put(self, name: str, data: bytes) -> str:
@@ -235,6 +240,18 @@ def _find(name: str, path: str) -> str:
     if not Path(name).stat().st_mode & 0o111:
         raise PermissionError(13, os.strerror(13), name)
     return name
+
+
+def _inheritable(*, from_fd: int) -> list[int]:
+    """Return what the test runner would leak into every program."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not files
+        try:
+            if int(name) >= from_fd and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
 
 
 def _readable(fd: int, timeout_s: float | None) -> bool:
