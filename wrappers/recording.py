@@ -9,6 +9,7 @@ can never be written to is the caller's mistake and is raised by the first `rese
 from __future__ import annotations
 
 import errno
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,11 +89,13 @@ class RecordTrajectory(
         """
         self._end(Ending.ABANDONED)
         self._lines, self._turn, self._path, self._problem = [], 0, None, ""
+        began = time.monotonic()
         observation, info = self.env.reset(seed=seed, options=options)
+        seconds = time.monotonic() - began
         header = self._header(seed, options)
         self._begin(header)
         opening = {"kind": Kind.RESET, "observation": observation, "info": info}
-        self._write(header, opening, self._timing())
+        self._write(header, opening, self._timing(seconds))
         return observation, info
 
     @override
@@ -100,14 +103,16 @@ class RecordTrajectory(
         self, action: Any
     ) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Step, and write the turn before returning."""
+        began = time.monotonic()
         try:
             result = self.env.step(action)
         except WorldError:
             self._end(Ending.BROKEN)
             raise
+        seconds = time.monotonic() - began
         self._turn += 1
         turn = _turn(self._turn, action, result)
-        self._write(turn.to_json(), self._timing())
+        self._write(turn.to_json(), self._timing(seconds))
         if turn.terminated or turn.truncated:
             ending = Ending.TERMINATED if turn.terminated else Ending.TRUNCATED
             self._end(ending, turn.info.get("outcome", {}))
@@ -167,9 +172,10 @@ class RecordTrajectory(
             stacklevel=4,
         )
 
-    def _timing(self) -> dict[str, Any]:
-        seconds = self._below("timings", {})
-        return {"kind": Kind.TIMING, "turn": self._turn, "seconds": dict(seconds)}
+    def _timing(self, whole_s: float) -> dict[str, Any]:
+        """Return what the layers below say, and the time of all of them together."""
+        seconds = {**self._below("timings", {}), "whole_s": whole_s}
+        return {"kind": Kind.TIMING, "turn": self._turn, "seconds": seconds}
 
     def _header(
         self, seed: int | None, options: Mapping[str, Any] | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -19,6 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvr_envs.trajectories.encoding import plain
+
+_PLAIN_WIDTH = 140
+_WHOLE_CHARS = 20
 
 Advance = Callable[[str], None]
 """Says that one more piece of work is done, and a word on it."""
@@ -38,7 +42,9 @@ class Shell:
     ) -> None:
         self.as_json = as_json
         self._out = out or sys.stdout
-        self._console = Console(file=self._out, highlight=False, soft_wrap=False)
+        self._console = Console(file=self._out, highlight=False)
+        if not self._console.is_terminal:
+            self._console.width = max(self._console.width, _PLAIN_WIDTH)
         self._err = Console(file=err or sys.stderr, highlight=False)
 
     def emit(self, line: Mapping[str, Any]) -> None:
@@ -56,10 +62,12 @@ class Shell:
         if self.as_json:
             return
         table = Table(title=title, title_justify="left", title_style="bold")
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*(cell(item) for item in row))
+        cells = [[cell(item) for item in row] for row in rows]
+        for number, column in enumerate(columns):
+            longest = max((len(row[number]) for row in cells), default=0)
+            table.add_column(column, overflow="fold", no_wrap=longest <= _WHOLE_CHARS)
+        for row in cells:
+            table.add_row(*row)
         self._console.print(table)
 
     def text(self, *parts: str) -> None:
@@ -92,13 +100,14 @@ class Shell:
             )
 
     def _spoken(self, total: int, doing: str) -> Advance:
-        done, every = 0, -(-total // 10)
+        done, every, lock = 0, -(-total // 10), threading.Lock()
 
         def advance(_word: str) -> None:
             nonlocal done
-            done += 1
-            if done % every == 0 or done == total:
-                self.say(f"{doing}: {done} of {total}")
+            with lock:
+                done += 1
+                if done % every == 0 or done == total:
+                    self.say(f"{doing}: {done} of {total}")
 
         return advance
 
