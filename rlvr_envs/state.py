@@ -195,7 +195,11 @@ class Diffable(Protocol):
     """What `PotentialShaping` needs of an environment."""
 
     def diff(self) -> StateDiff:
-        """Read the living state without the agent noticing."""
+        """Read the living state without the agent noticing.
+
+        Raises:
+            WorldError: If it cannot be read; the episode is over then.
+        """
 
 
 @runtime_checkable

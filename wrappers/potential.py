@@ -8,7 +8,8 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 from typing_extensions import override
 
-from rlvr_envs.errors import CallerError
+from rlvr_envs.errors import CallerError, WorldError
+from rlvr_envs.records import Outcome, Status
 from rlvr_envs.registration import load
 from rlvr_envs.rewards.potential import Potential, gated, reading, step_shaping
 
@@ -73,9 +74,15 @@ class PotentialShaping(
     def step(
         self, action: Any
     ) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step, then pay the difference in potential."""
+        """Step, then pay the difference in potential.
+
+        A state that cannot be read makes the episode void; nothing is raised.
+        """
         observation, reward, terminated, truncated, info = self.env.step(action)
-        after = 0.0 if terminated else self._read()
+        try:
+            after = 0.0 if terminated else self._read()
+        except WorldError as error:
+            return observation, 0.0, True, False, {**info, **_void(error)}
         term = self._weight * step_shaping(
             self._before, after, gamma=self._gamma, terminated=terminated
         )
@@ -86,3 +93,15 @@ class PotentialShaping(
 
     def _read(self) -> float:
         return reading(self._potential, self.env.get_wrapper_attr("diff")())
+
+
+def _void(error: WorldError) -> dict[str, Any]:
+    reason = f"{type(error).__name__}: {error}"
+    return {
+        "ok": False,
+        "error_kind": "infra_error",
+        "outcome": Outcome(Status.INFRA_ERROR, 0.0, reason=reason).to_json(),
+        "scorable": False,
+        "potential": 0.0,
+        "shaping": 0.0,
+    }

@@ -27,7 +27,7 @@ from rlvr_envs.records import (
 )
 from rlvr_envs.sandbox.base import SealedLayer
 from rlvr_envs.spaces import ToolCallSpace, Unicode
-from rlvr_envs.state import FrozenState, Runner
+from rlvr_envs.state import FrozenState, Runner, StateDiff
 from rlvr_envs.tasks.task import Instance
 from rlvr_envs.tasks.taskset import Taskset
 
@@ -52,6 +52,13 @@ class World(Protocol):
 
     def spool(self) -> str:
         """Show the last call's raw output to the agent; return its path inside."""
+
+    def diff(self) -> StateDiff:
+        """Compare the living state with the snapshot; nothing inside notices.
+
+        Raises:
+            WorldError: If it cannot be read.
+        """
 
     def branch(self) -> SealedLayer:
         """Copy the writable layer of the living episode."""
@@ -267,6 +274,20 @@ class ToolEnv(gym.Env[str, Any]):
     def spool(self) -> str:
         """Show the last call's raw output to the agent; return its path inside."""
         return self._present().spool()
+
+    def diff(self) -> StateDiff:
+        """Read how the state differs from its snapshot; nothing inside notices.
+
+        Raises:
+            ResetNeeded: If there is no episode.
+            WorldError: If the state cannot be read; the episode is over then.
+        """
+        world = self._present()
+        try:
+            return world.diff()
+        except WorldError:
+            self._ended = True
+            raise
 
     def branch(self) -> Start:
         """Freeze the living episode, copy what it wrote, and let it go on.

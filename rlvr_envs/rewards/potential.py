@@ -62,6 +62,15 @@ def changed(path: str) -> Callable[[StateDiff], bool]:
     return lambda diff: any(change.path == path for change in diff.changes)
 
 
+def holds(path: str, sha256: str) -> Callable[[StateDiff], bool]:
+    """Return a predicate: the file named has the content with this digest.
+
+    Read from the fact ``sha256`` of a diff: path to hexadecimal digest. A file that
+    was not changed is in no diff, so it holds nothing.
+    """
+    return lambda diff: diff.facts.get("sha256", {}).get(path) == sha256
+
+
 def gated(potential: Potential) -> Potential:
     """Return the potential that is 0 wherever there is collateral damage.
 

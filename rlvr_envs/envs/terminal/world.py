@@ -9,10 +9,11 @@ from functools import cache, partial
 from typing import Any
 
 from rlvr_envs.confinement import ClockRule
+from rlvr_envs.envs.differing import state_diff
 from rlvr_envs.envs.options import Options
 from rlvr_envs.envs.staging import stage
 from rlvr_envs.envs.terminal.session import TerminalSession
-from rlvr_envs.errors import SandboxError
+from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.records import Budget, Layer, Places, Snapshot, ToolCall, ToolResult
 from rlvr_envs.sandbox.base import Sandbox, SandboxSpec, SealedLayer
 from rlvr_envs.sandbox.clock import (
@@ -26,7 +27,7 @@ from rlvr_envs.sandbox.clock import (
 from rlvr_envs.sandbox.egress import Egress
 from rlvr_envs.sandbox.runner import PristineRunner, shared_pool
 from rlvr_envs.snapshots.changes import changes
-from rlvr_envs.state import Change, FrozenState, Runner
+from rlvr_envs.state import Change, FrozenState, Runner, StateDiff
 from rlvr_envs.tasks.task import Instance
 from rlvr_envs.tools.dispatch import Dispatcher
 
@@ -124,6 +125,17 @@ class TerminalWorld:
         except SandboxError:
             return ""
 
+    def diff(self) -> StateDiff:
+        """Compare the files with the snapshot's while everything stands still."""
+        if self._frozen is not None:
+            return self._differing(self._frozen.changes)
+        with boundary(SandboxError, "comparing a living state with its snapshot"):
+            self._sandbox.freeze()
+            try:
+                return self._differing(self._changes())
+            finally:
+                self._sandbox.thaw()
+
     def branch(self) -> SealedLayer:
         """Copy the writable layer while everything inside stands still."""
         return self._sandbox.branch()
@@ -186,6 +198,12 @@ class TerminalWorld:
     def _tick(self) -> None:
         if self._clock is not None:
             self._sandbox.put(CLOCK_FILE, clock_line(self._clock, self._turn))
+
+    def _differing(self, found: tuple[Change, ...]) -> StateDiff:
+        start = self._build.options.start
+        sealed = [item.layer.path for item in start.layers] if start else []
+        tops = (self._sandbox.upper(), *reversed(sealed))
+        return state_diff(found, tops, self._build.instance.task.verification)
 
     def _changes(self) -> tuple[Change, ...]:
         """Return what differs from the instance's own snapshot, branches included."""
