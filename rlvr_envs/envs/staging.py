@@ -23,12 +23,12 @@ from rlvr_envs.sandbox.clock import (
     seed_line,
 )
 from rlvr_envs.snapshots.layers import LayerStore
-from rlvr_envs.snapshots.repositories import check_tree
+from rlvr_envs.snapshots.repositories import check_tree, forget_machine
 from rlvr_envs.snapshots.sealing import seal
 from rlvr_envs.snapshots.store import ImageStore
 from rlvr_envs.tasks.task import FileSpec, Instance
 
-VERSION = 1
+VERSION = 2
 COMMAND_TIMEOUT_S = 600.0
 SHOWN_BYTES = 4000
 FOREVER_S = 1 << 40
@@ -80,6 +80,7 @@ def stage(
         seal(files.path, root, latest_s=FOREVER_S, id_base=0)
         _set_up(instance, (base, files, clock), root, places=places, backend=backend)
         _check(instance, root)
+        forget_machine(root)
 
     digest = _digest(instance, base, f"setup {clock.digest}")
     return Snapshot((base, layers.layer(digest, build)))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rlvr_envs.errors import SnapshotError
 from rlvr_envs.snapshots.git_folder import findings, need_git, run
+from rlvr_envs.snapshots.git_index import forget_stats
 from rlvr_envs.snapshots.tree import Entry, opened, walk
 
 SCRIPT = Path(__file__).with_name("lock_repository.sh")
@@ -85,6 +86,14 @@ def check_tree(root: Path, declared: Mapping[str, Sequence[str]] | None = None) 
             + "\n",
             remedy=REMEDY,
         )
+
+
+def forget_machine(root: Path) -> None:
+    """Take out of every repository's index what it remembers of this machine."""
+    for folder in _repositories(root, []):
+        index = folder / "index"
+        if index.is_file() and not index.is_symlink():
+            forget_stats(index)
 
 
 def check_repository(path: Path, *, refs: Sequence[str] = ()) -> None:

@@ -12,6 +12,7 @@ from rlvr_envs.errors import SnapshotError
 from rlvr_envs.snapshots.repositories import (
     check_repository,
     check_tree,
+    forget_machine,
     lock_commands,
     lock_repository,
 )
@@ -347,6 +348,26 @@ def test_a_staged_change_is_kept_by_locking_and_found_by_the_check(
     assert git(repo, "status", "--porcelain") == "M  code.py\n"
     with pytest.raises(SnapshotError, match="in no declared history"):
         check_repository(repo)
+
+
+def test_an_index_forgets_the_machine_and_keeps_what_is_staged(tmp_path: Path) -> None:
+    texts = []
+    for name in ("one", "two"):
+        repo = young(tmp_path / name)
+        (repo / "a name\nthat is långer than others.py").write_text("x\n")
+        git(repo, "add", "-A")
+        git(repo, "add", "-N", ".")
+        before = git(repo, "ls-files", "--stage", "-z")
+
+        forget_machine(tmp_path / name)
+
+        assert git(repo, "ls-files", "--stage", "-z") == before
+        texts.append((repo / ".git/index").read_bytes())
+        git(repo, "fsck")
+        assert git(repo, "status", "--porcelain").startswith("A ")
+        assert git(repo, "diff", "--stat") == ""
+
+    assert texts[0] == texts[1]
 
 
 def test_a_repository_cannot_make_the_check_run_something(

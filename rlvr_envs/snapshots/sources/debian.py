@@ -1,4 +1,10 @@
-"""A root file system out of a distribution's packages, by mmdebstrap."""
+"""A root file system out of a distribution's packages, by mmdebstrap.
+
+Two builds with the same package versions give the same content digest. What can
+make it differ: versions that the archive no longer has (`images.check_drift` lists
+them), another processor architecture, and another release of mmdebstrap, apt or dpkg
+on the host, since they lay some files of their own.
+"""
 
 from __future__ import annotations
 
