@@ -141,6 +141,14 @@ def _read(fd: int) -> str:
     return os.pread(fd, size, 0).decode(errors="replace")
 
 
+def can_start(sandbox: Sandbox) -> bool:
+    """Whether a sandbox has room for one more process just now."""
+    try:
+        return run(sandbox, "true", timeout_s=1).status == 0
+    except OSError:
+        return False
+
+
 def python(code: str) -> str:
     """Return a bash command that runs Python code."""
     return f"python3 -S - <<'END_OF_PYTHON'\n{code}\nEND_OF_PYTHON"

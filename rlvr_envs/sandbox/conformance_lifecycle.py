@@ -13,7 +13,6 @@ from rlvr_envs.sandbox.base import (
     VERIFIER_IDS,
     Bind,
     Capability,
-    Sandbox,
     SandboxSpec,
     SealedLayer,
 )
@@ -21,6 +20,7 @@ from rlvr_envs.sandbox.conformance_kit import (
     ENVIRONMENT,
     Bench,
     Check,
+    can_start,
     collecting,
     expect,
     promise,
@@ -86,7 +86,7 @@ def _a_fork_bomb_is_killed(bench: Bench) -> None:
     with bench.sandbox(bench.limited(pids=100)) as sandbox, collecting() as (fds, _):
         argv = ["bash", "-c", "b() { b | b & }; b; while :; do b; done"]
         sandbox.spawn(argv, fds=fds, env=ENVIRONMENT)
-        until(lambda: not _can_start(sandbox), "it does not fork")
+        until(lambda: not can_start(sandbox), "it does not fork")
         census = sandbox.kill()
     expect(census.remaining == 0, str(census))
 
@@ -266,13 +266,6 @@ def _expect_work(bench: Bench, sealed: SealedLayer) -> None:
         ran = run(sandbox, command)
     wanted = "secret\n1000 2 600\nown\n1000\n1\n0\nx\n"
     expect(ran.text == wanted, f"{ran.text!r} in place of {wanted!r}")
-
-
-def _can_start(sandbox: Sandbox) -> bool:
-    try:
-        return run(sandbox, "true", timeout_s=1).status == 0
-    except OSError:
-        return False
 
 
 def _traces() -> tuple[int, int, int]:
