@@ -122,7 +122,6 @@ class _Intake:
         self.found = Ingested()
         self._root = frozen.root
         self._id_base = frozen.id_base
-        self._links = {c.path for c in frozen.changes if c.type == "link"}
         self._changed = {c.path for c in frozen.changes}
         self._target = target
         self._wanted = wanted
@@ -130,8 +129,6 @@ class _Intake:
 
     def take(self, artifact: str) -> None:
         """Take one artifact."""
-        if self._moved(artifact):
-            return
         parent = str(PurePosixPath(artifact).parent)
         fd = self._locate(artifact, artifact, parent)
         if fd is None:
@@ -143,16 +140,6 @@ class _Intake:
                 self._file(fd, artifact)
         finally:
             os.close(fd)
-
-    def _moved(self, artifact: str) -> bool:
-        """Refuse an artifact that the agent reached through a link of its own."""
-        for folder in PurePosixPath(artifact).parents:
-            if str(folder) in self._links:
-                detail = f"its folder {shown(str(folder))} became a link"
-                self.found.flag(TamperCode.LINK_ESCAPE, artifact, detail)
-                self.found.refuse(artifact, detail)
-                return True
-        return False
 
     def _locate(self, path: str, artifact: str, within: str) -> int | None:
         """Return a descriptor of what a path leads to, if that lies within a folder."""

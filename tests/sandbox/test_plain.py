@@ -98,6 +98,14 @@ class IntSpoof(int):
         return isinstance(other, int)
 
 
+class SmallSpoof(int):
+    __hash__ = int.__hash__
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return other in range(10)
+
+
 class DictSpoof(dict[str, int]):
     @override
     def __eq__(self, other: object) -> bool:
@@ -112,7 +120,9 @@ class NumberSpoof:
         return isinstance(other, float)
 
 
-@pytest.mark.parametrize("value", [Always(), IntSpoof(7), DictSpoof(), NumberSpoof()])
+@pytest.mark.parametrize(
+    "value", [Always(), IntSpoof(7), SmallSpoof(7), DictSpoof(), NumberSpoof()]
+)
 def test_what_poses_as_anything_is_a_spoof(value: Any) -> None:
     for item in (value, [value], {"a": (value,)}):
         with pytest.raises(plain.NotPlain) as caught:

@@ -128,3 +128,13 @@ def test_odd_names_are_shown_printably(tmp_path: Path) -> None:
     found = seen(tmp_path, {"srv/a\x1b[2J": "x"})
 
     assert found.collateral == ("/srv/a\\x1b[2J",)
+
+
+def test_the_interpreters_start_is_guarded_wherever_a_task_lets_write(
+    tmp_path: Path,
+) -> None:
+    site = "home/agent/.local/lib/python3.11/site-packages/sitecustomize.py"
+
+    found = seen(tmp_path, {site: "x"}, writes=("/home/**",))
+
+    assert codes(found) == {"HARNESS_TAMPER", "TOOL_SHADOW"}

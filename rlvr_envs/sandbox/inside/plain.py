@@ -243,10 +243,6 @@ _BACK: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
@@ -263,9 +259,7 @@ def loads(raw: bytes) -> Any:
     if len(raw) > MAX_BYTES:
         raise ValueError(f"JSON of {len(raw)} bytes")
     try:
-        data = json.loads(
-            raw.decode(), parse_constant=_no_constant, object_pairs_hook=_unique
-        )
+        data = json.loads(raw.decode(), object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
     _finite(data)
@@ -273,7 +267,7 @@ def loads(raw: bytes) -> Any:
 
 
 def _finite(data: Any) -> None:
-    """Refuse numbers such as 1e999, which the parser makes infinite."""
+    """Refuse numbers such as NaN or 1e999, which the parser accepts."""
     stack = [data]
     while stack:
         item = stack.pop()
