@@ -176,6 +176,17 @@ class Examiner(Protocol):
 
 
 @runtime_checkable
+class Lodges(Protocol):
+    """A runner that gives each judgement a folder of its own."""
+
+    def lodge(self) -> Path:
+        """Make an empty host folder; the caller removes it.
+
+        It is named after its owner, so that a reaper knows whose it was.
+        """
+
+
+@runtime_checkable
 class Judgeable(Protocol):
     """What `FrozenStateVerify` needs of an environment."""
 

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import secrets
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,14 @@ from typing import Any
 
 from rlvr_envs.confinement import Confinement
 from rlvr_envs.errors import SandboxError
-from rlvr_envs.records import Evidence, Layer, Snapshot, TamperCode, digest_of
+from rlvr_envs.records import (
+    Evidence,
+    Layer,
+    Places,
+    Snapshot,
+    TamperCode,
+    digest_of,
+)
 from rlvr_envs.sandbox.base import (
     AGENT_IDS,
     VERIFIER_IDS,
@@ -25,6 +33,7 @@ from rlvr_envs.sandbox.base import (
     SandboxSpec,
 )
 from rlvr_envs.sandbox.examiner import Died, Job, Outlasted, ZygotePool
+from rlvr_envs.sandbox.owners import owner_name
 from rlvr_envs.state import (
     Examination,
     ExaminedTest,
@@ -62,6 +71,7 @@ class PristineRunner:
         pool: Warm examiners on that image.
         final_root: `FrozenState.root`, for tasks whose answer is system state.
         confinement: Limits of each sandbox.
+        places: Where a judgement's folder is made.
     """
 
     def __init__(
@@ -72,12 +82,22 @@ class PristineRunner:
         pool: ZygotePool,
         final_root: Path | None = None,
         confinement: Confinement | None = None,
+        places: Places | None = None,
     ) -> None:
         self._make = make
         self._pristine = pristine
         self._pool = pool
         self._final_root = final_root
         self._confinement = confinement or Confinement()
+        self._places = places or Places()
+
+    def lodge(self) -> Path:
+        """Make a folder for one judgement; the caller removes it."""
+        self._places.run.mkdir(parents=True, exist_ok=True)
+        prefix = f"{owner_name()}-judge-"
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self._places.run))
+        folder.chmod(0o755)
+        return folder
 
     def run(self, request: RunRequest) -> RunResult:
         """Run one command in a sandbox of its own.

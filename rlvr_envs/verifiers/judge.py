@@ -19,12 +19,11 @@ from rlvr_envs.records import (
     Check,
     Evidence,
     Outcome,
-    Places,
     Status,
     TamperCode,
     VerifierSpec,
 )
-from rlvr_envs.state import FrozenState, Runner
+from rlvr_envs.state import FrozenState, Lodges, Runner
 from rlvr_envs.tasks.instances import hidden_json
 from rlvr_envs.tasks.task import Instance
 from rlvr_envs.verifiers import decoys, guards, ingest, kinds, manifest
@@ -43,7 +42,7 @@ class Judge:
         audit: Holds the changes against the declared write set.
         held: Finds decoys in what was taken.
         kinds: Verifiers by name.
-        staging: Where a judgement's folder is made; the run folder by default.
+        staging: Where a judgement's folder is made; by default where its runner says.
     """
 
     pin: Callable[[Path, Mapping[str, str], Path], None] = manifest.pin
@@ -65,7 +64,10 @@ class Judge:
             VerifierError: If the judge itself failed.
             SandboxError: If a verifier's sandbox failed.
         """
-        with boundary(VerifierError, "judging"), _folder(self.staging) as folder:
+        with (
+            boundary(VerifierError, "judging"),
+            _folder(runner, self.staging) as folder,
+        ):
             return self._judged(frozen, instance, runner, folder)
 
     def _judged(
@@ -162,11 +164,13 @@ def _outcome(findings: Sequence[Findings], collateral: tuple[str, ...]) -> Outco
 
 
 @contextlib.contextmanager
-def _folder(staging: Path | None) -> Iterator[Path]:
-    base = staging or Places().run
-    base.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="judge-", dir=base))
-    folder.chmod(0o755)
+def _folder(runner: Runner, staging: Path | None) -> Iterator[Path]:
+    if staging is None and isinstance(runner, Lodges):
+        folder = runner.lodge()
+    else:
+        if staging is not None:
+            staging.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="judge-", dir=staging))
     try:
         yield folder
     finally:

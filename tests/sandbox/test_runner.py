@@ -12,6 +12,7 @@ from rlvr_envs.records import Layer, Places, Snapshot
 from rlvr_envs.sandbox.base import VERIFIER_IDS, SandboxSpec
 from rlvr_envs.sandbox.examiner import ZygotePool
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
+from rlvr_envs.sandbox.owners import owner_name
 from rlvr_envs.sandbox.runner import PristineRunner, shared_pool
 from rlvr_envs.state import RunRequest, RunResult
 
@@ -147,6 +148,24 @@ def test_the_final_root_can_be_run_on_without_being_changed(
         assert (first.exit_code, first.stdout) == (0, b"left\n")
         assert second.stdout == b"left\n1000\n"
         assert seen.stdout == b"1000 600\n"
+
+
+def test_a_judgements_folder_is_named_after_its_owner(
+    namespaces: type[NamespaceSandbox], base_snapshot: Snapshot, places: Places
+) -> None:
+    runner = PristineRunner(
+        lambda spec: namespaces(spec, places),
+        pristine=base_snapshot,
+        pool=shared_pool(namespaces, base_snapshot),
+        places=places,
+    )
+
+    folder = runner.lodge()
+
+    assert folder.parent == places.run
+    assert folder.name.startswith(f"{owner_name()}-judge-")
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
 
 
 def test_pools_are_shared_by_image_and_backend(
