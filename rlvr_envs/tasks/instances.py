@@ -158,6 +158,7 @@ def _content(recipe: Recipe) -> list[str | bytes]:
         fixed = [spec.path, spec.kind, spec.mode, spec.user, spec.mtime_s]
         parts += [_canonical(fixed), spec.data]
     parts.append(_canonical([list(command) for command in recipe.setup]))
+    parts.append(_canonical(recipe.refs))
     parts += [_canonical(recipe.values), _canonical(recipe.hidden)]
     return parts
 

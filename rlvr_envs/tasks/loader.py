@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rlvr_envs.errors import TaskError
-from rlvr_envs.records import Verification, VerifierSpec
+from rlvr_envs.records import JsonObject, Verification, VerifierSpec
 from rlvr_envs.tasks.marked import Marked, read_yaml
 from rlvr_envs.tasks.schema import TASK
 from rlvr_envs.tasks.task import Task
@@ -24,11 +24,21 @@ OPTIONAL = ("cheats.yaml", "twins.yaml", "verifier")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
-def load_task(folder: Path) -> Task:
+OptionsCheck = Callable[[str, JsonObject], None]
+"""Raises `ValueError` for a kind of check that is unknown, or options that it has not."""
+
+
+def accept(_kind: str, _options: JsonObject) -> None:
+    """Take any check for what it says; the judge will find out."""
+
+
+def load_task(folder: Path, *, validate: OptionsCheck = accept) -> Task:
     """Read a task folder; its scripts and its generator are read when asked for.
 
     Args:
         folder: Its last part is the task's name.
+        validate: What holds each check's options against its kind; this room knows
+            no verifier.
 
     Raises:
         TaskError: Naming file and line of the first thing that is wrong.
@@ -37,6 +47,8 @@ def load_task(folder: Path) -> Task:
     marked = read_yaml(folder / "task.yaml")
     marked.check(TASK)
     data: Mapping[str, Any] = marked.data
+    for index, check in enumerate(data["verification"]["checks"]):
+        _check_options(marked, index, check, validate)
     return Task(
         name=folder.name,
         folder=folder,
@@ -98,6 +110,16 @@ def _check_folder(folder: Path) -> None:
                 file=path,
                 remedy="Put what the judge needs beneath verifier/.",
             )
+
+
+def _check_options(
+    marked: Marked, index: int, check: JsonObject, validate: OptionsCheck
+) -> None:
+    try:
+        validate(check["kind"], check.get("options", {}))
+    except ValueError as error:
+        where = ("verification", "checks", index, "options")
+        raise marked.error(where, f"Check {check['name']!r}: {error}") from None
 
 
 def _epoch(marked: Marked) -> int:

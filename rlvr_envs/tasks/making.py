@@ -16,9 +16,7 @@ AGENT = 1000
 """The uid that owns what an agent may change."""
 
 
-def text(
-    path: str, content: str, *, mode: int = 0o644, user: int = AGENT
-) -> FileSpec:
+def text(path: str, content: str, *, mode: int = 0o644, user: int = AGENT) -> FileSpec:
     """Return a text file, in UTF-8."""
     return FileSpec(path=path, data=content.encode(), mode=mode, user=user)
 

@@ -54,13 +54,19 @@ class Marked:
         """Hold the data (or the part at a path) against a JSON Schema.
 
         Raises:
-            TaskError: For the mismatch that stands first in the file.
+            TaskError: For the mismatch that stands first in the file. What is
+                missing comes last: a key that is spelled wrong says more.
         """
-        part = self.at(at)
-        found = [_place(error) for error in _validator(schema).iter_errors(part)]
+        found = [
+            (error.validator == "required", self._mismatch(error, at))
+            for error in _validator(schema).iter_errors(self.at(at))
+        ]
         if found:
-            errors = [self.error((*at, *where), text) for where, text in found]
-            raise min(errors, key=lambda error: error.line)
+            raise min(found, key=lambda pair: (pair[0], pair[1].line))[1]
+
+    def _mismatch(self, error: jsonschema.ValidationError, at: Where) -> TaskError:
+        where, text = _place(error)
+        return self.error((*at, *where), text)
 
 
 def read_yaml(file: Path) -> Marked:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rlvr_envs.tasks.instances import instantiate
-from rlvr_envs.tasks.loader import load_task
+from rlvr_envs.tasks.loader import OptionsCheck, accept, load_task
 from rlvr_envs.tasks.task import Instance, Task
 
 KEPT_INSTANCES = 64
@@ -22,14 +22,17 @@ class Taskset:
     Args:
         source: A package that holds task folders, such as
             ``"rlvr_envs.envs.terminal.tasks"``, or a folder.
+        validate: What holds each check's options against its kind, such as
+            ``rlvr_envs.verifiers.validate_options``.
 
     Raises:
         ValueError: If there is no such package or folder.
     """
 
-    def __init__(self, source: str | Path) -> None:
+    def __init__(self, source: str | Path, *, validate: OptionsCheck = accept) -> None:
         self.source = str(source)
         self.folder = _folder(source)
+        self._validate = validate
         self._tasks: dict[str, Task] = {}
         self._instances: dict[tuple[str, int], Instance] = {}
 
@@ -58,7 +61,7 @@ class Taskset:
         """
         if name not in self._tasks:
             self._require(name)
-            self._tasks[name] = load_task(self.folder / name)
+            self._tasks[name] = load_task(self.folder / name, validate=self._validate)
         return self._tasks[name]
 
     def instance(self, name: str, number: int) -> Instance:
