@@ -29,7 +29,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"  # single shifts, charsets
     r"|\x07"
 )
-_BOLD = re.compile(r"(.)(?:\x08\1)+")
+_BOLD = re.compile(r"([^\x08])(?:\x08\1)+")
 _UNDERLINED = re.compile(r"_\x08(?=.)")
 _RETURNS = re.compile(r"\r+\n")
 

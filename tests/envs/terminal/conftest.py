@@ -65,7 +65,9 @@ Open = Callable[..., Terminal]
 def open_terminal(sandbox: Sandbox, tmp_path: Path) -> Iterator[Open]:
     sessions = []
     local = isinstance(sandbox, LocalSandbox)
-    where = {"workdir": str(tmp_path), "user": 0} if local else {"workdir": "/home/agent"}
+    where = (
+        {"workdir": str(tmp_path), "user": 0} if local else {"workdir": "/home/agent"}
+    )
 
     def start(**options: Any) -> Terminal:
         chosen = {"step_timeout_s": 5.0, **where, **options}
