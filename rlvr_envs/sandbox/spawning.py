@@ -6,6 +6,7 @@ come: no two requests share a stream, and any thread may make one.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -38,6 +39,7 @@ class SpawnedProcess:
         self._pid = pid
         self._line = line
         self._status: int | None = None
+        self._waiters = 0
         self._lock = threading.Lock()
 
     @property
@@ -51,12 +53,15 @@ class SpawnedProcess:
         137 if the whole sandbox went away under it.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while self._status is None:
+        while self._enter():
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = self._line.wait(left_s)
+            ready = False
+            try:
+                ready = self._line.wait(left_s)
+            finally:
+                self._leave(ready=ready)
             if not ready:
                 break
-            self._take_status()
         return self._status
 
     def kill(self) -> None:
@@ -73,12 +78,21 @@ class SpawnedProcess:
         with self._lock:
             if self._status is None:
                 self._status = _LOST_STATUS
-                self._line.close()
+                self._settle()
 
-    def _take_status(self) -> None:
+    def _enter(self) -> bool:
+        """Begin to wait, unless the status is known."""
         with self._lock:
-            if self._status is None:
+            self._waiters += self._status is None
+            return self._status is None
+
+    def _leave(self, *, ready: bool) -> None:
+        with self._lock:
+            self._waiters -= 1
+            if ready and self._status is None:
                 self._read_status()
+            if self._status is not None:
+                self._settle()
 
     def _read_status(self) -> None:
         answer = self._line.take()
@@ -86,7 +100,11 @@ class SpawnedProcess:
             self._status = _LOST_STATUS
         elif answer.fields[0] == "exit":
             self._status = int(answer.fields[1])
-        if self._status is not None:
+
+    def _settle(self) -> None:
+        """Wake whoever waits; the last one closes the line that they wait on."""
+        self._line.wake()
+        if self._waiters == 0:
             self._line.close()
 
 
@@ -120,8 +138,6 @@ class _Line:
 
     def wait(self, timeout_s: float | None) -> bool:
         """Whether an answer, or init's end, has come within the time."""
-        if self._socket.fileno() < 0:
-            return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         poll.register(self._init, select.POLLIN)
@@ -152,7 +168,13 @@ class _Line:
             raise SandboxError(_GONE)
         return answer
 
+    def wake(self) -> None:
+        """End every wait: closing alone would leave a waiter asleep."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
+        """Close the host's end; idempotent."""
         self._socket.close()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,32 @@ def test_it_counts_its_own(server: tuple[InitChannel, int]) -> None:
         process.kill()
         assert process.wait(20) == 137
         assert init.own_pids() == frozenset()
+
+
+def test_every_waiter_is_told(server: tuple[InitChannel, int]) -> None:
+    init, _ = server
+    with collecting() as (fds, _), ThreadPoolExecutor(8) as pool:
+        process = init.spawn(["sleep", "100"], fds=fds, env=ENVIRONMENT)
+        waits = [pool.submit(process.wait, 60) for _ in range(8)]
+        began = time.monotonic()
+        process.kill()
+
+        assert [wait.result(60) for wait in waits] == [137] * 8
+        assert time.monotonic() - began < 20
+
+
+def test_a_closed_channel_wakes_who_waits(server: tuple[InitChannel, int]) -> None:
+    init, _ = server
+    with collecting() as (fds, _), ThreadPoolExecutor(1) as pool:
+        process = init.spawn(["sleep", "100"], fds=fds, env=ENVIRONMENT)
+        wait = pool.submit(process.wait, 60)
+        os.kill(process.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        init.close()
+
+        assert wait.result(60) == 137
+        assert time.monotonic() - began < 20
+        os.kill(process.pid, signal.SIGKILL)
 
 
 def test_a_program_must_be_named(server: tuple[InitChannel, int]) -> None:
