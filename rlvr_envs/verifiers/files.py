@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from rlvr_envs.records import JsonObject
+from rlvr_envs.records import Evidence, JsonObject, TamperCode
 from rlvr_envs.state import FrozenState
 from rlvr_envs.verifiers import content, opening
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
@@ -40,8 +40,15 @@ class FileContent(Verifier):
             data = context.read(path, limit_bytes=limit)
         except opening.Refused as error:
             absent = "absent" in self.options and error.missing
-            return Findings((self.check("" if absent else str(error)),))
+            check = self.check("" if absent else str(error))
+            return Findings((check,), _hindering(path) if error.special else ())
         if "absent" in self.options:
             return Findings((self.check(f"{path} exists"),))
         text = content.problem(data, self.options, context)
         return Findings((self.check(f"{path}: {text}" if text else ""),))
+
+
+def _hindering(path: str) -> tuple[Evidence, ...]:
+    detail = "something that is no file stands where one is read"
+    codes = (TamperCode.LINK_ESCAPE, TamperCode.HARNESS_TAMPER)
+    return tuple(Evidence(code, path, detail) for code in codes)

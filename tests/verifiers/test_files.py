@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,14 @@ def test_a_near_miss_fails(
     tmp_path: Path, content: bytes | str | None, options: dict[str, Any]
 ) -> None:
     assert not verdict(tmp_path, content, **options)
+
+
+def test_a_fifo_in_the_final_root_hinders_grading(tmp_path: Path) -> None:
+    state = frozen(tmp_path, {"app": None})
+    os.mkfifo(state.root / "app/out.txt")
+    spec = check("file_content", path="/app/out.txt", equals="5")
+
+    found = FileContent(spec).verify(state, context(tmp_path, state.root))
+
+    assert not found.checks[0].passed
+    assert {str(e.code) for e in found.evidence} == {"LINK_ESCAPE", "HARNESS_TAMPER"}
