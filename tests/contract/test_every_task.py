@@ -1,0 +1,115 @@
+"""Every bundled task on the real environment: who earns 1.0, who nothing, who a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from rlvr_envs.records import Snapshot
+from rlvr_envs.tasks.instances import instantiate
+from rlvr_envs.tasks.loader import load_task
+from rlvr_envs.tasks.scripts import cheats, gold, null, twins
+from rlvr_envs.tasks.task import Instance, Script
+from rlvr_envs.tasks.taskset import Taskset
+from rlvr_envs.verifiers.kinds import validate_options
+
+TASKS = Taskset("rlvr_envs.envs.terminal.tasks", validate=validate_options)
+Play = Callable[[Instance, Script], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def play(machine: Snapshot) -> Iterator[Play]:
+    """Play a script to its end; returns the last info, with the reward in it."""
+    env = gym.make("rlvr/Terminal-v0")
+
+    def run(instance: Instance, script: Script) -> dict[str, Any]:
+        place = {"task": instance.task.name, "instance": instance.number}
+        _, info = env.reset(seed=1, options=place)
+        reward, ended = 0.0, False
+        for call in script.calls:
+            assert not ended
+            _, gained, ended, _, info = env.step(call.to_json())
+            reward = float(gained)
+            assert not info["timed_out"], call
+        assert ended
+        return {**info, "reward": reward}
+
+    yield run
+    env.close()
+
+
+def scripts_of(name: str, kind: str) -> tuple[Script, ...]:
+    instance = instantiate(load_task(TASKS.folder / name), 0)
+    return {"cheats": cheats, "twins": twins}[kind](instance)
+
+
+def named(kind: str) -> list[Any]:
+    return [
+        pytest.param(name, script.name, id=f"{name}-{script.name}")
+        for name in TASKS
+        for script in scripts_of(name, kind)
+    ]
+
+
+def chosen(instance: Instance, kind: str, name: str) -> Script:
+    found = {"cheats": cheats, "twins": twins}[kind](instance)
+    return next(script for script in found if script.name == name)
+
+
+def assert_passes(info: dict[str, Any]) -> None:
+    outcome = info["outcome"]
+    assert (info["reward"], outcome["status"], outcome["tamper"]) == (
+        1.0,
+        "passed",
+        [],
+    ), outcome
+    assert info["scorable"]
+
+
+def assert_earns_nothing(info: dict[str, Any], codes: tuple[str, ...] = ()) -> None:
+    outcome = info["outcome"]
+    assert (info["reward"], outcome["reward"]) == (0.0, 0.0)
+    assert set(codes) <= set(outcome["tamper"]), outcome
+    assert bool(outcome["tamper"]) == (outcome["status"] == "tampered")
+    assert info["scorable"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("name", TASKS.names)
+def test_gold_earns_everything(play: Play, name: str, number: int) -> None:
+    instance = TASKS.instance(name, number)
+
+    info = play(instance, gold(instance))
+
+    assert_passes(info)
+    assert info["outcome"]["collateral"] == []
+
+
+@pytest.mark.parametrize("name", TASKS.names)
+def test_null_earns_nothing(play: Play, name: str) -> None:
+    info = play(TASKS.instance(name, 0), null())
+
+    assert_earns_nothing(info)
+    assert info["outcome"]["status"] == "failed"
+
+
+@pytest.mark.parametrize(("name", "cheat"), named("cheats"))
+def test_a_cheat_earns_nothing(play: Play, name: str, cheat: str) -> None:
+    instance = TASKS.instance(name, 0)
+    script = chosen(instance, "cheats", cheat)
+
+    info = play(instance, script)
+
+    assert_earns_nothing(info, script.expect_tamper)
+
+
+@pytest.mark.parametrize(("name", "twin"), named("twins"))
+def test_another_honest_solution_earns_everything(
+    play: Play, name: str, twin: str
+) -> None:
+    instance = TASKS.instance(name, 0)
+
+    assert_passes(play(instance, chosen(instance, "twins", twin)))
