@@ -224,7 +224,11 @@ class ImageStore:
             content_bytes=size.content_bytes,
             provenance=provenance,
         )
-        publish(root, self.root(image))
+        target = self.root(image)
+        if target.is_dir() and tree_digest(target) != image.digest:
+            # A damaged tree is worth nothing to a sandbox that still uses it.
+            target.rename(root.with_name("damaged"))
+        publish(root, target)
         self._write_stamp(image)
         text = json.dumps(image.to_json(), indent=2, sort_keys=True)
         write_atomically(self._metadata(name), text + "\n")

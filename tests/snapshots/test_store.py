@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_a_changed_image_names_both_digests_and_the_remedy(
         ImageStore(places).layer("mini")
 
 
+def test_building_again_mends_a_changed_image(places: Places, tmp_path: Path) -> None:
+    image = mini_image(places, tmp_path)
+    (ImageStore(places).root(image) / "etc/passwd").unlink()
+    shutil.rmtree(tmp_path / "folder-mini")
+
+    assert mini_image(places, tmp_path) == image
+    assert ImageStore(places).verify("mini") == image
+    assert list((places.store / PARTIAL).iterdir()) == []
+
+
 def test_a_moved_store_is_read_once_and_trusted_again(
     places: Places, tmp_path: Path
 ) -> None:
@@ -210,25 +221,39 @@ def test_a_store_that_is_a_file_names_the_option(tmp_path: Path) -> None:
 
 
 class Slow:
-    """A source that says when it began, and waits for a file before it goes on."""
+    """A source that does not end before a second builder waits, or has begun too."""
 
     latest_s = 1000
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, log: Path, lock: Path) -> None:
         self._folder = folder
         self._log = log
+        self._lock = lock
 
     def fill(self, root: Path, *, progress: Progress) -> Provenance:
+        self._note("begin")
+        deadline = time.monotonic() + 60
+        while self._alone() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._note("end")
+        return FolderSource(self._folder).fill(root, progress=progress)
+
+    def _note(self, word: str) -> None:
         with self._log.open("a") as file:
-            file.write(f"begin {os.getpid()}\n")
-        result = FolderSource(self._folder).fill(root, progress=progress)
-        with self._log.open("a") as file:
-            file.write(f"end {os.getpid()}\n")
-        return result
+            file.write(f"{word}\n")
+
+    def _alone(self) -> bool:
+        if len(self._log.read_text().split()) > 1:
+            return False
+        inode = f":{self._lock.stat().st_ino} "
+        lines = Path("/proc/locks").read_text().splitlines()
+        return not any("->" in line and inode in line for line in lines)
 
 
 def build_slowly(store: Path, folder: Path, log: Path) -> None:
-    ImageStore(Places(store=store)).build("same", Slow(folder, log))
+    ImageStore(Places(store=store)).build(
+        "same", Slow(folder, log, store / "locks/image-same.lock")
+    )
 
 
 def test_two_processes_that_build_at_once_take_turns(
@@ -246,8 +271,7 @@ def test_two_processes_that_build_at_once_take_turns(
         builder.join(60)
 
     assert [builder.exitcode for builder in builders] == [0, 0]
-    words = [line.split() for line in log.read_text().splitlines()]
-    assert [word for word, _ in words] == ["begin", "end", "begin", "end"]
+    assert log.read_text().split() == ["begin", "end", "begin", "end"]
     assert ImageStore(places).verify("same").name == "same"
 
 
