@@ -130,11 +130,14 @@ class HullStore:
 
     def _usable(self, spare: Hull | None) -> Hull | None:
         """A spare that is too old, or was killed meanwhile, is no reason to fail."""
-        if spare is not None and time.monotonic() - spare.made > SPARE_S:
+        if spare is None:
+            return None
+        too_old = time.monotonic() - spare.made > SPARE_S
+        if too_old or not spare.supervisor.is_alive():
             spare.close()
             return None
         try:
-            return spare.ready() if spare is not None else None
+            return spare.ready()
         except SandboxError:
             return None
 

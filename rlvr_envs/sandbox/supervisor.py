@@ -51,6 +51,12 @@ class Supervisor:
         """The supervisor's own view of the host's files, its mounts included."""
         return Path(f"/proc/{self.pid}/root")
 
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        return not poll.poll(0)
+
     def post(self, packet: Packet) -> None:
         """Send a request without waiting for its answer, which `collect` returns."""
         with self._lock:

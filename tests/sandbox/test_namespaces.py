@@ -25,7 +25,7 @@ from rlvr_envs.sandbox.cgroups import Hierarchies
 from rlvr_envs.sandbox.conformance_kit import Bench, run
 from rlvr_envs.sandbox.hulls import SPARE_S
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
-from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.sandbox.owners import owner_name, stat_fields
 from rlvr_envs.sandbox.reaper import sweep
 from rlvr_envs.sandbox.runtime import close_runtimes, runtime
 
@@ -37,7 +37,7 @@ from rlvr_envs.sandbox.base import SandboxSpec
 from rlvr_envs.sandbox.conformance_kit import run
 from rlvr_envs.sandbox.hulls import SPARE_S
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
-from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.sandbox.owners import owner_name, stat_fields
 layer = Layer("sha256:base", Path(sys.argv[1]))
 boxes = []
 for _ in range(2):
@@ -259,6 +259,7 @@ def test_a_spare_that_was_killed_is_replaced(bench: Bench) -> None:
         spares = children() - before - {str(sandbox._hull.supervisor.pid)}  # type: ignore[attr-defined]  # of this backend
         for pid in spares:
             os.kill(int(pid), signal.SIGKILL)
+        until(lambda: all(stat_fields(int(pid))[0] == b"Z" for pid in spares))
 
         with bench.sandbox() as another:
             assert run(another, "echo fine").text == "fine\n"

@@ -88,14 +88,18 @@ def test_every_waiter_is_told(server: tuple[InitChannel, int]) -> None:
         assert time.monotonic() - began < 20
 
 
-def test_a_closed_channel_wakes_who_waits(server: tuple[InitChannel, int]) -> None:
+def test_a_process_that_is_given_up_wakes_who_waits(
+    server: tuple[InitChannel, int],
+) -> None:
     init, _ = server
     with collecting() as (fds, _), ThreadPoolExecutor(1) as pool:
         process = init.spawn(["sleep", "100"], fds=fds, env=ENVIRONMENT)
-        wait = pool.submit(process.wait, 60)
-        os.kill(process.pid, signal.SIGSTOP)
+        wait = pool.submit(process.wait, 30)
+        deadline = time.monotonic() + 10
+        while not process._waiters and time.monotonic() < deadline:
+            time.sleep(0.001)
         began = time.monotonic()
-        init.close()
+        process.abandon()
 
         assert wait.result(60) == 137
         assert time.monotonic() - began < 20
