@@ -212,6 +212,27 @@ def test_no_ambush_silences_or_hangs_the_shell(terminal: Terminal, ambush: str) 
     assert silenced or "alive" in results[-1].text
 
 
+def test_a_forged_report_costs_the_forger_its_shell(terminal: Terminal) -> None:
+    result = terminal.bash("echo 'forged 0 1' >&10; echo '' >&11; sleep 600")
+
+    assert result.error_kind is ErrorKind.SHELL_LOST
+    assert not result.timed_out
+    assert terminal.bash("echo next").text == "next"
+
+
+def test_a_well_forged_report_fools_its_forger_alone(terminal: Terminal) -> None:
+    forged = terminal.bash(
+        'for fd in 10 11; do echo "$__rlvr_id 0 1" >&$fd; done 2>&-; '
+        "sleep 0.2; echo later; (exit 3)"
+    )
+    results = [terminal.bash("echo next; (exit 5)") for _ in range(3)]
+
+    assert forged.exit_code == 0
+    assert not any(result.timed_out for result in results)
+    assert results[-1].exit_code == 5
+    assert results[-1].text == "next\n[exit status 5]"
+
+
 def test_a_shell_that_silenced_itself_still_reports(terminal: Terminal) -> None:
     terminal.bash("exec >/dev/null 2>&1")
 

@@ -57,6 +57,15 @@ def test_one_long_line_is_shown_as_far_as_it_goes(terminal: Terminal) -> None:
     assert len(text.encode()) <= LIMIT
 
 
+def test_a_pipe_that_the_agent_widened_is_emptied(terminal: Terminal) -> None:
+    widen = "import fcntl; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)"
+    terminal.bash(f"python3 -c '{widen}'")
+
+    for _ in range(10):
+        result = terminal.bash("printf '%0300000d' 0")
+        assert result.bytes_total == 300_000
+
+
 def test_text_of_several_scripts_arrives_in_any_locale(terminal: Terminal) -> None:
     shown = "ПРИВЕТ ┌─┐ 😀 é"
     result = terminal.bash(f"unset LC_ALL LANG; export LC_ALL=C; printf '{shown}\\n'")
