@@ -12,7 +12,6 @@ import shutil
 import socket
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -24,7 +23,6 @@ from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.records import Places
 from rlvr_envs.sandbox import freezing, mounting
 from rlvr_envs.sandbox.base import (
-    HARNESS_FOLDER,
     Bind,
     Capability,
     Process,
@@ -34,9 +32,19 @@ from rlvr_envs.sandbox.base import (
     StepGroup,
 )
 from rlvr_envs.sandbox.counters import read_counters
-from rlvr_envs.sandbox.docker_container import INIT, SOCKET, accept, listener, options
+from rlvr_envs.sandbox.docker_container import (
+    INIT,
+    SOCKET,
+    accept,
+    listener,
+    mount_points,
+    number_from_here,
+    options,
+    write_proc_files,
+)
 from rlvr_envs.sandbox.docker_daemon import Daemon, guard, remove, runs
 from rlvr_envs.sandbox.docker_files import (
+    checked_source,
     expanded,
     forget,
     sealed_copy,
@@ -54,6 +62,9 @@ from rlvr_envs.sandbox.stepgroups import BornSince
 from rlvr_envs.state import Census
 
 HARNESS_BYTES = 64 << 20
+"""Of the sandbox's folder, a file system of its own: what its mount table says of
+that folder begins there, and tells nothing of the host.
+"""
 
 _NUMBERS = itertools.count()
 
@@ -126,8 +137,11 @@ class DockerSandbox(Sandbox):
         folder = runs(self.places) / f"{owner_name()}-{next(_NUMBERS)}"
         self._folder = folder
         harness, targets = folder / "harness", folder / "targets"
-        harness.mkdir(parents=True)
-        mounting.tmpfs(harness, HARNESS_BYTES)
+        folder.mkdir()
+        mounting.tmpfs(folder, HARNESS_BYTES)
+        harness.mkdir()
+        write_proc_files(self.spec, folder / "proc")
+        (folder / "detour").mkdir()
         for place in range(len(self.spec.targets)):
             (targets / str(place)).mkdir(parents=True)
         if self.spec.targets:
@@ -139,7 +153,9 @@ class DockerSandbox(Sandbox):
         with listener(harness) as listening:
             self._container = client.containers.create(image, **wanted)
             self._container.start()
-            self._adopt(accept(listening, self._container))
+            channel = accept(listening, self._container)
+        self._adopt(channel)
+        number_from_here(self._pid)
         for name in (INIT, SOCKET):
             (harness / name).unlink()
         self._harness = HarnessFolder(
@@ -149,7 +165,8 @@ class DockerSandbox(Sandbox):
 
     def _image(self) -> str:
         snapshot = expanded(self.spec.snapshot)
-        image = image_for(self.daemon.client(), snapshot, self.places)
+        points = mount_points(self.spec)
+        image = image_for(self.daemon.client(), snapshot, self.places, points)
         if snapshot != self.spec.snapshot:
             self._own_image = image
         return image
@@ -231,7 +248,10 @@ class DockerSandbox(Sandbox):
         if bind.target not in self.spec.targets:
             raise ValueError(f"{bind.target} is no target of this sandbox's spec.")
         place = self.spec.targets.index(bind.target)
-        mounting.bind_read_only(bind.source, self._home() / "targets" / str(place))
+        home, source = self._home(), checked_source(bind.source)
+        mounting.bind_read_only(
+            source, home / "targets" / str(place), by=home / "detour"
+        )
 
     @override
     def freeze(self) -> None:
@@ -255,14 +275,7 @@ class DockerSandbox(Sandbox):
             with boundary(SandboxError, "waiting for the container's end"):
                 self._container.wait(timeout=KILL_S)
             self._phase = _Phase.KILLED
-            self._tidy()
             return census
-
-    def _tidy(self) -> None:
-        """Take out the empty folders that the runtime made to mount upon."""
-        for target in (HARNESS_FOLDER, *self.spec.targets):
-            with suppress(OSError):
-                (self.upper() / target.lstrip("/")).rmdir()
 
     @override
     def view(self) -> Path:

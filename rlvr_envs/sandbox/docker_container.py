@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,16 @@ from typing import Any
 from rlvr_envs.errors import SandboxError
 from rlvr_envs.sandbox.base import HARNESS_FOLDER, SandboxSpec
 from rlvr_envs.sandbox.docker_daemon import OWNER
+from rlvr_envs.sandbox.docker_files import checked_source
 from rlvr_envs.sandbox.docker_images import LABEL
 from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.sandbox.procfiles import proc_files
+
+PROC_FILES = frozenset(["cpuinfo", "loadavg", "meminfo", "stat", "uptime"])
+"""Those that runtimes let be mounted over."""
+
+LAST_PID = 63
+"""Processes of the sandbox are numbered from the next; runtimes use some before."""
 
 START_S = 60.0
 INIT, SOCKET = "init", "socket"
@@ -75,10 +84,43 @@ def options(
     }
 
 
+def write_proc_files(spec: SandboxSpec, folder: Path) -> None:
+    """Write what stands in for kernel files that would tell of the host."""
+    folder.mkdir()
+    for name, text in proc_files(spec).items():
+        if name in PROC_FILES:
+            (folder / name).write_text(text)
+
+
+def number_from_here(pid: int) -> None:
+    """Let the next process in a container have a number that is always the same.
+
+    Kernels without checkpoint support cannot; there the numbers vary a little.
+    """
+    subprocess.run(
+        ["nsenter", f"--target={pid}", "--pid", "sh", "-c", _NUMBER],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=START_S,
+        check=False,
+    )
+
+
+_NUMBER = f"echo {LAST_PID} > /proc/sys/kernel/ns_last_pid"
+
+
+def mount_points(spec: SandboxSpec) -> tuple[str, ...]:
+    """Return the folders that something is mounted upon, absolute."""
+    return (HARNESS_FOLDER, *(bind.target for bind in spec.binds), *spec.targets)
+
+
 def _mounts(spec: SandboxSpec, harness: Path, targets: Path) -> Iterator[Any]:
     yield _bind(harness, HARNESS_FOLDER, "rprivate")
+    for name in proc_files(spec):
+        if name in PROC_FILES:
+            yield _bind(harness.parent / "proc" / name, f"/proc/{name}", "rprivate")
     for bind in spec.binds:
-        yield _bind(bind.source, bind.target, "rprivate")
+        yield _bind(checked_source(bind.source), bind.target, "rprivate")
     for place, target in enumerate(spec.targets):
         yield _bind(targets / str(place), target, "rslave")
 

@@ -6,12 +6,11 @@ import atexit
 import importlib
 import os
 import shutil
-import subprocess
+import socket
 import sys
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,15 @@ class Daemon:
             MissingRequirement: If the SDK is missing or no daemon answers.
         """
         return _client(os.getpid(), self.url)
+
+    def forget(self) -> None:
+        """Close this process's connections to every daemon; the next call connects."""
+        for client in _CLIENTS.values():
+            client.close()
+        _CLIENTS.clear()
+        _GUARDED.clear()
+        while _KEPT:
+            os.close(_KEPT.pop())
 
     def check(self) -> None:
         """Raise if this daemon cannot run sandboxes.
@@ -90,20 +98,59 @@ def _sdk() -> Any:
         ) from error
 
 
-@lru_cache(maxsize=8)
-def _client(_pid: int, url: str) -> Any:
+_CLIENTS: dict[tuple[int, str], Any] = {}
+
+
+def _client(pid: int, url: str) -> Any:
+    if (pid, url) not in _CLIENTS:
+        _CLIENTS[pid, url] = _connected(url)
+    return _CLIENTS[pid, url]
+
+
+def _connected(url: str) -> Any:
     sdk = _sdk()
+    _knock(url)
     try:
         client = sdk.DockerClient(base_url=url, timeout=TIMEOUT_S)
-        client.ping()
+        _pinged(client)
     except Exception as error:
-        raise MissingRequirement(
-            f"No Docker daemon answers at {url} ({type(error).__name__}).",
-            remedy="apt-get install docker.io, and start dockerd; or use the "
-            "namespaces backend.",
-        ) from error
-    atexit.register(client.close)
+        raise _absent(url, error) from error
     return client
+
+
+def _knock(url: str) -> None:
+    """See whether anybody listens; the SDK leaves its socket open where not."""
+    kind, _, path = url.partition("://")
+    if kind != "unix":
+        return
+    with socket.socket(socket.AF_UNIX) as channel:
+        try:
+            channel.connect(path)
+        except OSError as error:
+            raise _absent(url, error) from error
+
+
+def _absent(url: str, error: Exception) -> MissingRequirement:
+    return MissingRequirement(
+        f"No Docker daemon answers at {url} ({type(error).__name__}).",
+        remedy="apt-get install docker.io, and start dockerd; or use the "
+        "namespaces backend.",
+    )
+
+
+def _pinged(client: Any) -> None:
+    try:
+        client.ping()
+    except BaseException:
+        client.close()
+        raise
+
+
+@atexit.register
+def _close_clients() -> None:
+    for (pid, _url), client in _CLIENTS.items():
+        if pid == os.getpid():
+            client.close()
 
 
 def runs(places: Places) -> Path:
@@ -147,13 +194,16 @@ def _start_guard(daemon: Daemon, places: Places) -> None:
     os.set_inheritable(ours, False)  # noqa: FBT003 (its only parameter)
     words = [daemon.url, str(places.store), str(places.run), owner_name()]
     try:
-        subprocess.Popen(
+        os.posix_spawn(
+            sys.executable,
             [sys.executable, "-m", "rlvr_envs.sandbox.docker_guard", *words],
-            stdin=ours,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd="/",
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, ours, 0),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            setsid=True,
         )
     except OSError as error:
         raise SandboxError(f"The container guard cannot start: {error}.") from error

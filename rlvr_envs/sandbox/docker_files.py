@@ -66,16 +66,33 @@ def show(snapshot: Snapshot, upper: Path, lowers: Sequence[Path], at: Path) -> N
     """Mount writable layer and image as one read-only tree.
 
     The daemon's own files (``/etc/hosts``, ``/.dockerenv``) lie in a layer between
-    the two, which is left out.
+    the two, and the folders to mount upon in the image's last; both are left out.
 
     Raises:
         SandboxError: If the kernel refuses.
     """
     at.mkdir()
     own = [lower for lower in lowers if not lower.parent.name.endswith("-init")]
-    mounting.overlay_read_only([upper, *own], at)
+    mounting.overlay_read_only([upper, *own[1:]], at)
     with _VIEWS_LOCK:
         _VIEWS[at] = (snapshot, upper)
+
+
+def checked_source(source: Path) -> Path:
+    """Return a folder that is to be bound, if no link of an agent's leads to it.
+
+    Raises:
+        SandboxError: If a part of its path below a final root is no plain folder.
+    """
+    with _VIEWS_LOCK:
+        roots = [root for root in _VIEWS if root in source.parents]
+    for root in roots:
+        path = root
+        for part in source.relative_to(root).parts:
+            path /= part
+            if path.is_symlink() or not path.is_dir():
+                raise SandboxError(f"{part!r} in the final root is no folder.")
+    return source
 
 
 def forget(at: Path) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -43,43 +44,81 @@ class PackedLayer:
     file: Path
 
 
-def image_for(client: Any, snapshot: Snapshot, places: Places) -> str:
+def image_for(
+    client: Any, snapshot: Snapshot, places: Places, points: Sequence[str]
+) -> str:
     """Return the tag of a snapshot's image, loading what the daemon lacks.
 
     Args:
         client: A `docker.DockerClient`.
         snapshot: What the image shall hold.
         places: Where the digests of loaded layers are noted.
+        points: Absolute folders that the last layer holds, to be mounted upon: what
+            a runtime has to make itself would look like the agent's work.
 
     Raises:
         SnapshotError: If a layer cannot be read or the daemon refuses it.
     """
-    tag = f"{REPOSITORY}:{snapshot.digest.removeprefix('sha256:')[:40]}"
+    digest = digest_of([snapshot.digest, *points]).removeprefix("sha256:")
+    tag = f"{REPOSITORY}:{digest[:40]}"
     if client.images.list(tag):
         return tag
-    with boundary(SnapshotError, "loading a snapshot into the Docker daemon"):
-        _load(client, tag, snapshot.layers, places)
+    with (
+        boundary(SnapshotError, "loading a snapshot into the Docker daemon"),
+        tempfile.TemporaryDirectory(dir=_folder(places)) as name,
+    ):
+        folder = Path(name)
+        last = _points_layer(snapshot.layers, points, folder / "points")
+        _load(client, tag, (*snapshot.layers, last), places, folder)
     return tag
 
 
-def _load(client: Any, tag: str, layers: Sequence[Layer], places: Places) -> None:
+def _points_layer(layers: Sequence[Layer], points: Sequence[str], at: Path) -> Layer:
+    """Make a layer of empty folders, whose parents look as they do below."""
+    at.mkdir()
+    for point in points:
+        (at / point.strip("/")).mkdir(mode=0o755, parents=True, exist_ok=True)
+    made = sorted(at.rglob("*"), reverse=True)
+    for path in made:
+        _dress_like(layers, path.relative_to(at), path)
+    names = [f"{path.relative_to(at)}" for path in made]
+    below = digest_of([layer.digest for layer in layers])
+    return Layer(digest_of(["mount points", below, *sorted(names)]), at)
+
+
+def _dress_like(layers: Sequence[Layer], part: Path, made: Path) -> None:
+    for layer in reversed(layers):
+        try:
+            info = (layer.path / part).lstat()
+        except OSError:
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            shift = AGENT_IDS if layer.shifted else 0
+            os.chown(made, info.st_uid - shift, info.st_gid - shift)
+            made.chmod(stat.S_IMODE(info.st_mode))
+            os.utime(made, ns=(info.st_mtime_ns, info.st_mtime_ns))
+            return
+    os.utime(made, (0, 0))
+
+
+def _load(
+    client: Any, tag: str, layers: Sequence[Layer], places: Places, folder: Path
+) -> None:
     known = _known(places, layers)
     chains = [image.attrs["RootFS"].get("Layers") or [] for image in _images(client)]
-    with tempfile.TemporaryDirectory(dir=_folder(places)) as name:
-        folder = Path(name)
-        have = max((_common(known, chain) for chain in chains), default=0)
-        packed = [
-            PackedLayer(str(known[place]), folder / "absent")
-            if place < have
-            else pack(layer, folder / f"{place}.tar")
-            for place, layer in enumerate(layers)
-        ]
-        _remember(places, layers, packed)
-        archive = folder / "image.tar"
-        with archive.open("w+b") as file:
-            _archive(file, tag, packed)
-            file.seek(0)
-            client.images.load(file)
+    have = max((_common(known, chain) for chain in chains), default=0)
+    packed = [
+        PackedLayer(str(known[place]), folder / "absent")
+        if place < have
+        else pack(layer, folder / f"{place}.tar")
+        for place, layer in enumerate(layers)
+    ]
+    _remember(places, layers, packed)
+    archive = folder / "image.tar"
+    with archive.open("w+b") as file:
+        _archive(file, tag, packed)
+        file.seek(0)
+        client.images.load(file)
 
 
 def _images(client: Any) -> list[Any]:

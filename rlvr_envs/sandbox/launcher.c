@@ -113,6 +113,15 @@ static int hold_userns(const char *map)
     return ok ? answer(0, "ok", 2, &space, 1) : -1;
 }
 
+/* Without a user namespace init and the container's root are one user: a saved id
+ * of its own keeps that root from setting init's limits and priorities. */
+static int stand_apart(void)
+{
+    TRY(setresgid(-1, -1, 65534), "changing the saved group");
+    TRY(setresuid(-1, -1, 65534), "changing the saved user");
+    return 0;
+}
+
 static int serve_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -124,6 +133,7 @@ static int serve_socket(const char *path)
         return failed("connecting to the host");
     TRY(syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_CLOEXEC), "closing descriptors");
     TRY(harden_init(), NULL);
+    TRY(stand_apart(), NULL);
     TRY(install_filter(), NULL);
     return serve(sock);
 }

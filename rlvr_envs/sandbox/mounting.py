@@ -32,10 +32,24 @@ def mount(
         )
 
 
-def bind_read_only(source: Path, target: Path) -> None:
-    """Show a folder read-only at another place."""
-    mount(source, target, flags=MS_BIND)
-    mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV)
+def bind_read_only(source: Path, target: Path, *, by: Path) -> None:
+    """Show a folder read-only at another place.
+
+    Where the target is shared, its other side gets the mount as it is at first; so
+    it is made read-only elsewhere before.
+
+    Args:
+        source: What to show.
+        target: Where.
+        by: An empty folder for the detour; empty again afterwards.
+    """
+    mount(source, by, flags=MS_BIND)
+    try:
+        flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV
+        mount("none", by, flags=flags)
+        mount(by, target, flags=MS_BIND)
+    finally:
+        _LIBC.umount2(os.fsencode(by), MNT_DETACH)
 
 
 def tmpfs(target: Path, limit_bytes: int) -> None:
