@@ -18,7 +18,7 @@ from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import DEFAULT_ENV, positive
 from rlvr_envs.errors import RlvrError, TaskError, WorldError
 from rlvr_envs.importing import builders, convert, harbor, quixbugs
-from rlvr_envs.importing.bases import MEASURES, buildable, stand_in
+from rlvr_envs.importing.bases import MEASURES, buildable, stand_in, untestable
 from rlvr_envs.importing.folders import task_name, write_folder
 from rlvr_envs.importing.harbor import HarborTask, Problem
 from rlvr_envs.importing.trial import INFRA, NOT_BUILT, Trial, summary, trial_of
@@ -178,6 +178,7 @@ def _write(
     with shell.progress(len(tasks), "importing") as advance:
         for task in tasks:
             try:
+                _need_test_libraries(args, task)
                 spec = convert.converted(task, image=builder(task))
                 written.append(write_folder(spec, out).name)
             except (TaskError, WorldError) as error:
@@ -186,6 +187,22 @@ def _write(
                 failed.append(Trial(name, "", kind, reason=str(error)))
             advance(task.name)
     return written, failed
+
+
+def _need_test_libraries(args: argparse.Namespace, task: HarborTask) -> None:
+    """Set a task aside whose tests could not run on the image, whoever plays it.
+
+    Raises:
+        WorldError: Naming what the image lacks.
+    """
+    image = stand_in(task.plan.base)
+    if args.builder != "none" or image is None:
+        return
+    lacks = untestable(task.test_needs, image)
+    if lacks:
+        raise WorldError(
+            f"The tests import {', '.join(lacks)}, which the image {image} lacks."
+        )
 
 
 def _trials(

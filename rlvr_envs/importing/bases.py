@@ -159,6 +159,11 @@ def provided(image: str) -> Mapping[str, frozenset[str]]:
     }
 
 
+def untestable(needs: frozenset[str], image: str) -> tuple[str, ...]:
+    """Return the Python packages that tests need and one of our images lacks."""
+    return tuple(sorted(needs - provided(image)["pip"]))
+
+
 def buildable(needs: Needs, image: str) -> bool:
     """Whether the direct, offline route can build this on one of our images."""
     have = provided(image)

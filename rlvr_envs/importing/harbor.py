@@ -38,6 +38,7 @@ class HarborTask:
     Attributes:
         expected: Test functions that the tests define, as ``file::name``.
         runs_pytest: Whether ``test.sh`` calls pytest, so that tests are counted.
+        test_needs: Python packages that the tests import.
         imports: Modules that the tests import and that neither the standard
             library nor the tests have: a submission may stand behind them.
     """
@@ -54,6 +55,7 @@ class HarborTask:
     needs: Needs
     expected: tuple[str, ...]
     runs_pytest: bool
+    test_needs: frozenset[str]
     imports: tuple[str, ...]
 
 
@@ -133,6 +135,7 @@ def load(folder: Path) -> HarborTask:
     resolved = _plan(folder / "environment" / "Dockerfile")
     tests = folder / "tests"
     files = _counted_files(tests)
+    imports = _foreign_imports(tests)
     return HarborTask(
         name=folder.name,
         folder=folder,
@@ -146,7 +149,8 @@ def load(folder: Path) -> HarborTask:
         needs=needs(resolved),
         expected=tuple(name for file in files for name in test_names(file, tests)),
         runs_pytest=bool(_PYTEST_LINE.search(_text(tests / "test.sh"))),
-        imports=_foreign_imports(tests),
+        test_needs=frozenset(LIBRARIES[name] for name in imports & LIBRARIES.keys()),
+        imports=tuple(sorted(imports - LIBRARIES.keys())),
     )
 
 
@@ -275,21 +279,51 @@ def _module(file: Path) -> ast.Module:
         )
 
 
-_INSTALLED = frozenset(
-    "pytest _pytest numpy pandas scipy yaml requests torch sklearn PIL".split()  # noqa: SIM905 (words)
-)
+LIBRARIES = {
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "pytest": "pytest",
+    "scipy": "scipy",
+    "Crypto": "pycryptodome",
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "cryptography": "cryptography",
+    "docker": "docker",
+    "flask": "flask",
+    "jsonschema": "jsonschema",
+    "jwt": "pyjwt",
+    "lxml": "lxml",
+    "matplotlib": "matplotlib",
+    "networkx": "networkx",
+    "psutil": "psutil",
+    "psycopg2": "psycopg2-binary",
+    "pyarrow": "pyarrow",
+    "rasterio": "rasterio",
+    "redis": "redis",
+    "requests": "requests",
+    "sklearn": "scikit-learn",
+    "statsmodels": "statsmodels",
+    "tensorflow": "tensorflow",
+    "toml": "toml",
+    "torch": "torch",
+    "transformers": "transformers",
+    "xgboost": "xgboost",
+    "yaml": "pyyaml",
+    "yara": "yara-python",
+}
+"""Modules that tests import, and the packages on PyPI that bring them."""
 
 
-def _foreign_imports(tests: Path) -> tuple[str, ...]:
-
-    own = {path.stem for path in tests.rglob("*.py")}
-    known = own | _INSTALLED | set(sys.stdlib_module_names)
+def _foreign_imports(tests: Path) -> set[str]:
+    """Return what the tests import beside the standard library and each other."""
+    own = {path.stem for path in tests.rglob("*.py")} | {"_pytest"}
     found: set[str] = set()
     for file in tests.rglob("*.py"):
         with suppress(TaskError):
             for node in ast.walk(_module(file)):
                 found |= _imported(node)
-    return tuple(sorted(found - known))
+    return found - own - set(sys.stdlib_module_names)
 
 
 def _imported(node: ast.AST) -> set[str]:
