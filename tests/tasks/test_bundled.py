@@ -52,7 +52,10 @@ def test_instances_differ_by_number(name: str) -> None:
 
 @every_task
 @settings(
-    max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=3,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
 )
 @given(number=st.integers(min_value=0, max_value=2**31))
 def test_a_generator_is_pure(name: str, number: int) -> None:
@@ -100,7 +103,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("build")
     place = tmp_path_factory.mktemp("wheel")
     left_out = shutil.ignore_patterns(
-        ".git", ".venv", "__pycache__", "build", "*.egg-info", ".*_cache", "runs", "tests"
+        ".git",
+        ".venv",
+        "__pycache__",
+        "build",
+        "*.egg-info",
+        ".*_cache",
+        "runs",
+        "tests",
     )
     shutil.copytree(CHECKOUT, place / "source", symlinks=True, ignore=left_out)
     done = subprocess.run(
