@@ -144,7 +144,7 @@ def _set_up(
             _run(instance, sandbox, argv)
         if sandbox.kill().remaining:
             raise SnapshotError("Processes of a setup command outlived the kill.")
-        seal(sandbox.upper(), root, latest_s=epoch_s, id_base=spec.id_base)
+        seal(sandbox.upper(), root, latest_s=epoch_s, id_base=sandbox.id_base)
 
 
 def _environment(epoch_s: int) -> Mapping[str, str]:

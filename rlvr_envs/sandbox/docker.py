@@ -142,10 +142,12 @@ class DockerSandbox(Sandbox):
         harness.mkdir()
         write_proc_files(self.spec, folder / "proc")
         (folder / "detour").mkdir()
-        for place in range(len(self.spec.targets)):
-            (targets / str(place)).mkdir(parents=True)
+        targets.mkdir()
         if self.spec.targets:
+            mounting.tmpfs(targets, self.spec.confinement.limits.disk_bytes)
             mounting.share(targets)
+        for place in range(len(self.spec.targets)):
+            (targets / str(place)).mkdir()
         shutil.copy(launcher(self.places), harness / INIT)
         self._born_ns = (harness / INIT).stat().st_mtime_ns
         client, image = self.daemon.client(), self._image()

@@ -122,7 +122,7 @@ def _mounts(spec: SandboxSpec, harness: Path, targets: Path) -> Iterator[Any]:
     for bind in spec.binds:
         yield _bind(checked_source(bind.source), bind.target, "rprivate")
     for place, target in enumerate(spec.targets):
-        yield _bind(targets / str(place), target, "rslave")
+        yield _bind(targets / str(place), target, "rslave") | {"ReadOnly": False}
 
 
 def _bind(source: Path, target: str, propagation: str) -> dict[str, Any]:

@@ -60,8 +60,7 @@ def tmpfs(target: Path, limit_bytes: int) -> None:
 
 
 def share(folder: Path) -> None:
-    """Make a folder a mount whose later mounts show elsewhere too."""
-    mount(folder, folder, flags=MS_BIND)
+    """Let what is mounted below a mount show wherever it is bound, from now on."""
     mount("none", folder, flags=MS_PRIVATE)
     mount("none", folder, flags=MS_SHARED)
 

@@ -212,7 +212,8 @@ class TerminalWorld:
         for layer in self._branched():
             found.update({item.path: item for item in changes(layer.path, below)})
             below.append(layer)
-        upper = changes(self._sandbox.upper(), below)
+        id_base = self._sandbox.id_base
+        upper = changes(self._sandbox.upper(), below, id_base=id_base)
         found.update({item.path: item for item in upper})
         return tuple(sorted(found.values(), key=lambda item: item.path))
 
