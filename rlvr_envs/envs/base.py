@@ -30,6 +30,7 @@ from rlvr_envs.spaces import ToolCallSpace, Unicode
 from rlvr_envs.state import FrozenState, Runner, StateDiff
 from rlvr_envs.tasks.task import Instance
 from rlvr_envs.tasks.taskset import Taskset
+from rlvr_envs.verifiers import validate_options
 
 
 class World(Protocol):
@@ -126,7 +127,7 @@ class ToolEnv(gym.Env[str, Any]):
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is 'ansi' or None, not {render_mode!r}.")
-        self.taskset = Taskset(tasks)
+        self.taskset = Taskset(tasks, validate=validate_options)
         if not self.taskset.names:
             raise ValueError(f"The taskset {tasks} holds no task.")
         if task is not None:

@@ -27,8 +27,9 @@ from rlvr_envs.snapshots.repositories import check_tree, forget_machine
 from rlvr_envs.snapshots.sealing import seal
 from rlvr_envs.snapshots.store import ImageStore
 from rlvr_envs.tasks.task import FileSpec, Instance
+from rlvr_envs.verifiers.decoys import decoys_of
 
-VERSION = 2
+VERSION = 4
 COMMAND_TIMEOUT_S = 600.0
 SHOWN_BYTES = 4000
 FOREVER_S = 1 << 40
@@ -97,7 +98,7 @@ def _lay(instance: Instance, root: Path, base: Layer) -> None:
     task = instance.task
     workdir = FileSpec(task.workdir, kind="dir", mode=0o755, user=task.user)
     known = os.path.lexists(base.path / task.workdir.strip("/"))
-    files = instance.recipe.files
+    files = (*instance.recipe.files, *_decoys(instance))
     named = any(spec.path == task.workdir for spec in files)
     lay(
         files if known or named else (workdir, *files),
@@ -108,6 +109,11 @@ def _lay(instance: Instance, root: Path, base: Layer) -> None:
     )
     if not instance.recipe.setup:
         _check(instance, root)
+
+
+def _decoys(instance: Instance) -> tuple[FileSpec, ...]:
+    """Return files that look like answers; whoever submits one shows where it looked."""
+    return tuple(FileSpec(item.path, item.data) for item in decoys_of(instance.digest))
 
 
 def _task_file(instance: Instance) -> Path:

@@ -116,6 +116,7 @@ class TerminalWorld:
             pristine=pristine,
             pool=shared_pool(make, pristine),
             final_root=self._frozen.root if self._frozen else None,
+            places=self._build.places,
         )
 
     def spool(self) -> str:
