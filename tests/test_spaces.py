@@ -191,5 +191,5 @@ def test_stock_vector_classes_carry_real_text(kind: str) -> None:
 
 
 def test_shared_memory_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ValueError, match="text of any length.*shared_memory=False"):
+    with pytest.raises(ValueError, match=r"text of any length.*shared_memory=False"):
         AsyncVectorEnv([Echo], shared_memory=True)

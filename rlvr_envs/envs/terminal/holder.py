@@ -15,21 +15,25 @@ import shutil
 import signal
 import sys
 import termios
+from contextlib import suppress
 from pathlib import Path
 
 
 def main() -> None:
-    """Let go of the terminal, say so, and wait for the owner's end."""
+    """Let go of the terminal, say so, and wait for the end of owner or tmux."""
     ready, owner = Path(sys.argv[1]), int(sys.argv[2])
+    tmux = os.pidfd_open(os.getppid())
     watch = select.poll()
-    watch.register(os.pidfd_open(owner), select.POLLIN)
+    for pidfd in (tmux, os.pidfd_open(owner)):
+        watch.register(pidfd, select.POLLIN)
     # Giving the terminal up hangs up its foreground group, which is this process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     fcntl.ioctl(0, termios.TIOCNOTTY)
     ready.write_bytes(b"1")
     watch.poll()
     shutil.rmtree(ready.parent, ignore_errors=True)
-    os.kill(os.getppid(), signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(tmux, signal.SIGKILL)
 
 
 if __name__ == "__main__":

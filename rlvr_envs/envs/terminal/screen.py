@@ -92,6 +92,7 @@ class Screen:
             except OSError as error:
                 raise ScreenFailed(f"no shell can be started: {error}") from error
             undo.callback(self._process.kill)
+            self._await_prompt()
             self._undo = undo.pop_all()
 
     @property
@@ -151,6 +152,14 @@ class Screen:
             os.close(fifo)
         name = self._tmux("display-message", "-p", "-t", _TARGET, "#{pane_tty}")[0]
         return os.open(name, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+
+    def _await_prompt(self) -> None:
+        """Keep what is typed first from being shown twice, by terminal and shell."""
+        end = time.monotonic() + _REST_S
+        while time.monotonic() < end and self.is_running:
+            if any(line.strip() for line in self._look().lines):
+                return
+            time.sleep(_POLL_S)
 
     def _look(self) -> _View:
         where = "#{cursor_x} #{cursor_y}"

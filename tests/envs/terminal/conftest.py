@@ -105,6 +105,6 @@ def eventually(holds: Callable[[], bool], *, within_s: float = 10.0) -> bool:
 def host_commands() -> list[str]:
     """Return the command lines of every process of this machine."""
     done = subprocess.run(
-        ["ps", "-eo", "args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "args="], capture_output=True, text=True, check=True
     )
     return done.stdout.splitlines()

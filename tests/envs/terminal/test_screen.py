@@ -124,14 +124,19 @@ def test_a_shell_that_ended_is_followed_by_a_new_one(terminal: Terminal) -> None
     assert "\nagain" in _until(terminal, "\nagain")
 
 
+def _about(text: str) -> list[str]:
+    return [command for command in host_commands() if text in command]
+
+
 def test_closing_leaves_no_process_and_no_folder(terminal: Terminal) -> None:
     before = _folders()
     terminal.call("screen")
     (folder,) = _folders() - before
+    assert len(_about(str(folder))) == 2
 
     terminal.session.close()
 
-    assert eventually(lambda: not [c for c in host_commands() if str(folder) in c])
+    assert eventually(lambda: not _about(str(folder)))
     assert not folder.exists()
 
 
@@ -192,6 +197,4 @@ def test_a_killed_owner_takes_tmux_with_it() -> None:
     owner.stdout.close()
 
     assert eventually(lambda: not socket.parent.exists())
-    assert eventually(
-        lambda: not [c for c in host_commands() if str(socket.parent) in c]
-    )
+    assert eventually(lambda: not _about(str(socket.parent)))
