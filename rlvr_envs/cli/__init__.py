@@ -28,6 +28,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "describe": ("describe", "show a task: instruction, tools, limits, checks"),
     "play": ("play", "play an episode by hand"),
     "run": ("run", "let policies play episodes, in groups of one snapshot"),
+    "learn": (
+        "learn",
+        "train a small policy on real sandboxes, and say what it learned",
+    ),
     "replay": ("replay", "play recorded episodes again and compare every byte"),
     "verify": ("verify", "score a recorded final state again"),
     "attack": ("attack", "play the attack catalogue and its benign twins"),

@@ -28,20 +28,37 @@ def draw_groups(groups: Sequence[Mapping[str, Any]], file: Path) -> None:
         MissingRequirement: If matplotlib is not installed.
         CallerError: If the file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra, and heavy
-    except ImportError as error:
-        raise MissingRequirement(
-            "A plot needs matplotlib.", remedy="pip install 'rlvr-envs[plot]'"
-        ) from error
-    height = 1.6 + _BAR_HEIGHT_INCHES * len(groups)
-    figure = Figure(figsize=(12.0, height), layout="constrained")
+    figure = new_figure(12.0, 1.6 + _BAR_HEIGHT_INCHES * len(groups))
     panels = figure.subplots(1, len(_CHANNELS), sharey=True, squeeze=False)[0]
     for panel, (key, title) in zip(panels, _CHANNELS, strict=True):
         _draw(panel, groups, key, title)
     names = [f"{group['group']} ({group['policy']})" for group in groups]
     panels[0].set_yticks(range(len(groups)), names)
     panels[0].invert_yaxis()
+    save(figure, file)
+
+
+def new_figure(width_inches: float, height_inches: float) -> Any:
+    """Return an empty figure.
+
+    Raises:
+        MissingRequirement: If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  # an extra, and heavy
+    except ImportError as error:
+        raise MissingRequirement(
+            "A plot needs matplotlib.", remedy="pip install 'rlvr-envs[plot]'"
+        ) from error
+    return Figure(figsize=(width_inches, height_inches), layout="constrained")
+
+
+def save(figure: Any, file: Path) -> None:
+    """Write a figure; its folder is made.
+
+    Raises:
+        CallerError: If the file cannot be written.
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=120)

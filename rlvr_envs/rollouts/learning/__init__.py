@@ -1,0 +1,1 @@
+"""Small proofs that the reward channels teach, on real sandboxes."""
