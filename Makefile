@@ -34,8 +34,9 @@ $(VENV)/.ready: pyproject.toml setup.cfg
 	@touch $@
 
 demo: setup
-	@$(BIN)/rlvr run --env rlvr/Terminal-v0 --task sum-integers,add-function,log-forensics \
-	  --policy gold,null,cheat --group 4 --out runs
+	@$(BIN)/rlvr run --env rlvr/Terminal-v0 \
+	  --task sum-integers --task add-function --task busy-hours --task gateway-config \
+	  --policy gold --policy null --policy cheat --group 4 --parallel 2 --out runs
 
 test: PACKAGES += $(TEST_PACKAGES)
 test: setup lint types floors unit

@@ -194,7 +194,8 @@ def _cheat(name: str) -> Maker:
                 f"Task {instance.task.name} has no cheats.",
                 remedy="choose another policy",
             )
-        return scripted(known[name] if name else next(iter(known.values())))
+        boldest = max(known.values(), key=lambda script: bool(script.expect_tamper))
+        return scripted(known[name] if name else boldest)
 
     return make
 
@@ -219,7 +220,8 @@ def named(name: str) -> PolicySpec:
     """Return a policy by name.
 
     Args:
-        name: ``gold``, ``null``, ``random``, ``cheat`` (a task's first),
+        name: ``gold``, ``null``, ``random``, ``cheat`` (the first of a
+            task's that shall be flagged, else its first),
             ``cheat:NAME`` or ``script:FILE``.
 
     Raises:
