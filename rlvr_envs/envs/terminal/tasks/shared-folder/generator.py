@@ -36,6 +36,7 @@ def _setup(rng, project, team, folders, files):
     lines.append(f"chmod 777 {top}; chown 2002:2002 {top}")
     lines.append(f"ln -s /srv/outside.conf {top}/work/outside.conf; ln -s ../../outside.d {top}/public/inner/elsewhere")
     lines.append(f"ln -s plan.txt '{top}/work/inner/current'; chown -h 2001:2001 {top}/work/outside.conf")
+    lines.append(f"chown -h 0:0 {top}/work/inner/current {top}/public/inner/elsewhere")
     return ("bash", "-c", "\n".join(lines) + "\n")
 
 
