@@ -18,6 +18,7 @@ from rlvr_envs.errors import MissingRequirement, TaskError
 from rlvr_envs.importing.folders import task_name
 from rlvr_envs.importing.harbor import HarborTask
 from rlvr_envs.records import Places
+from rlvr_envs.sandbox.docker_daemon import Daemon
 from rlvr_envs.snapshots.sources.base import Source
 from rlvr_envs.snapshots.sources.docker import DockerSource
 from rlvr_envs.snapshots.sources.oci import OciSource
@@ -25,7 +26,6 @@ from rlvr_envs.snapshots.store import ImageStore
 
 BUILD_TIMEOUT_S = 1800
 SHOWN_CHARACTERS = 2000
-DEFAULT_URL = "unix:///var/run/docker.sock"
 
 Builder = Callable[[HarborTask], str | None]
 """Returns the name of a finished image in the store, or None for the direct route."""
@@ -50,22 +50,14 @@ def _direct(_places: Places, _url: str) -> Builder:
 
 
 def _docker(places: Places, url: str) -> Builder:
-    try:
-        sdk = importlib.import_module("docker")
-        client = sdk.DockerClient(base_url=url or DEFAULT_URL, timeout=BUILD_TIMEOUT_S)
-        client.ping()
-    except Exception as error:
-        raise MissingRequirement(
-            f"No Docker daemon can be asked to build ({type(error).__name__}).",
-            remedy="pip install 'rlvr-envs[docker]', apt-get install docker.io and "
-            "start dockerd; or leave out --builder.",
-        ) from error
+    client = (Daemon(url) if url else Daemon()).client()
+    errors = importlib.import_module("docker.errors")
 
     def build(task: HarborTask) -> str:
         tag = f"rlvr-import:{task_name(task.name)}"
         try:
             client.images.build(path=str(_context(task)), tag=tag, rm=True)
-        except sdk.errors.DockerException as error:
+        except errors.DockerException as error:
             raise _failed(task, str(error)) from error
         return _stored(task, places, DockerSource(tag, connect=lambda: client))
 

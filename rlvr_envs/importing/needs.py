@@ -11,6 +11,7 @@ from rlvr_envs.importing.plan import Copy, Plan, Run
 
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "(", ")", "\n", ";;", "{", "}"})
 _KEYWORDS = frozenset("if then else elif do while until ! time { sudo exec".split())  # noqa: SIM905 (words)
+_REDIRECTION = re.compile(r"(?:\d*|&)(?:>>?|<)(?:&?(\S*))")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHELLS = frozenset({"sh", "bash", "dash"})
@@ -162,12 +163,23 @@ def _simple(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     current: list[str] = []
     for word in [*words, ";"]:
         if word in _SEPARATORS or set(word) <= set(";|&()\n"):
-            stripped = _strip(current)
+            stripped = _strip(_without_redirections(current))
             if stripped:
                 yield from _inner(stripped)
             current = []
         else:
             current.append(word)
+
+
+def _without_redirections(words: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        match = _REDIRECTION.fullmatch(word)
+        if not skip and match is None:
+            kept.append(word)
+        skip = match is not None and not match[1]
+    return kept
 
 
 def _strip(words: Sequence[str]) -> tuple[str, ...]:
