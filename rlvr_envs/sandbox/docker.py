@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from rlvr_envs.errors import SandboxError, boundary
-from rlvr_envs.records import Places
+from rlvr_envs.records import Layer, Places
 from rlvr_envs.sandbox import freezing, mounting
 from rlvr_envs.sandbox.base import (
     Bind,
@@ -286,7 +286,8 @@ class DockerSandbox(Sandbox):
             target = self._home() / "view"
             if not target.exists():
                 lowers = [Path(part) for part in self._driver("LowerDir").split(":")]
-                show(self.spec.snapshot, self.upper(), lowers, target)
+                top = Layer("sha256:upper", self.upper(), shifted=self._id_base > 0)
+                show(self.spec.snapshot, top, lowers, target)
             return target
 
     @override

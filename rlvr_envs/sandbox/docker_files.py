@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from rlvr_envs.errors import SandboxError, boundary
@@ -18,7 +19,7 @@ from rlvr_envs.sandbox.docker_daemon import sealed
 from rlvr_envs.sandbox.owners import owner_name
 from rlvr_envs.snapshots.tree import tree_digest
 
-_VIEWS: dict[Path, tuple[Snapshot, Path]] = {}
+_VIEWS: dict[Path, tuple[Snapshot, Layer]] = {}
 """Final roots on show: the snapshot below, and the writable layer on top."""
 _VIEWS_LOCK = threading.Lock()
 
@@ -62,7 +63,7 @@ def sealed_copy(upper: Path, places: Places, *, shifted: bool) -> SealedCopy:
         return SealedCopy(folder, Layer(tree_digest(target), target, shifted))
 
 
-def show(snapshot: Snapshot, upper: Path, lowers: Sequence[Path], at: Path) -> None:
+def show(snapshot: Snapshot, top: Layer, lowers: Sequence[Path], at: Path) -> None:
     """Mount writable layer and image as one read-only tree.
 
     The daemon's own files (``/etc/hosts``, ``/.dockerenv``) lie in a layer between
@@ -73,9 +74,9 @@ def show(snapshot: Snapshot, upper: Path, lowers: Sequence[Path], at: Path) -> N
     """
     at.mkdir()
     own = [lower for lower in lowers if not lower.parent.name.endswith("-init")]
-    mounting.overlay_read_only([upper, *own[1:]], at)
+    mounting.overlay_read_only([top.path, *own[1:]], at)
     with _VIEWS_LOCK:
-        _VIEWS[at] = (snapshot, upper)
+        _VIEWS[at] = (snapshot, top)
 
 
 def checked_source(source: Path) -> Path:
@@ -110,9 +111,9 @@ def expanded(snapshot: Snapshot) -> Snapshot:
         if seen is None:
             layers.append(layer)
         else:
-            below, upper = seen
+            below, top = seen
             layers += expanded(below).layers
-            layers.append(Layer(tree_digest(upper), upper, layer.shifted))
+            layers.append(replace(top, digest=tree_digest(top.path)))
     return Snapshot(tuple(layers))
 
 

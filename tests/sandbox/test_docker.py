@@ -117,7 +117,8 @@ def test_the_image_of_a_final_root_goes_with_its_container(
         before = len(daemon.client().images.list())
         final = Snapshot((Layer("sha256:final", episode.view(), shifted=True),))
         with docker_bench.sandbox(SandboxSpec(final)) as judge:
-            assert run(judge, "cat /tmp/left").text == "left\n"
+            ran = run(judge, "echo more >> /tmp/left; cat /tmp/left")
+            assert ran.text == "left\nmore\n"
             during = len(daemon.client().images.list())
 
         assert during == before + 1
