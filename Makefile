@@ -35,7 +35,7 @@ $(VENV)/.ready: pyproject.toml setup.cfg
 
 demo: setup
 	@$(BIN)/rlvr run --env rlvr/Terminal-v0 \
-	  --task sum-integers --task add-function --task busy-hours --task gateway-config \
+	  --task sum-integers --task add-function --task gateway-config \
 	  --policy gold --policy null --policy cheat --group 4 --parallel 2 --out runs
 
 test: PACKAGES += $(TEST_PACKAGES)
