@@ -204,6 +204,7 @@ def register() -> None:
     if "toy/Sum-v0" not in gym.registry:
         gym.register("toy/Sum-v0", entry_point=make_toy)
         gym.register("toy/Drift-v0", entry_point=make_toy, kwargs={"drift": True})
+        gym.register("toy/Short-v0", entry_point=make_toy, kwargs={"turns": 1})
 
 
 register()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from rlvr_envs.cli.benches.measuring import (
@@ -28,28 +29,31 @@ RUN = "cd /tmp/four && python3 -m pytest -q test_four.py"
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Yield one line; parts are what the environment's own timings name."""
     env = setting.make()
-    task = _task(env, setting)
-    options = setting.options(task)
-    ours, plain = Samples(), Samples()
-    parts: dict[str, Samples] = {}
-    status, reward = "", 0.0
-    for number in range(-WARM_UPS, setting.rounds):
-        env.reset(seed=0, options=options)
-        *work, submit = policy_actions(env)
-        for action in work:
-            env.step(action)
-        with ours.timing():
-            result = env.step(submit)
-        outcome = result[4].get("outcome") or {}
-        status, reward = str(outcome.get("status", "")), float(outcome.get("reward", 0))
-        _add_parts(parts, env)
-        _plain_pytest(env, options, plain)
-        if number < 0:
-            for samples in (ours, plain, *parts.values()):
-                samples.values_ms.clear()
-        else:
-            setting.tick("")
-    env.close()
+    with closing(env):
+        task = _task(env, setting)
+        options = setting.options(task)
+        ours, plain = Samples(), Samples()
+        parts: dict[str, Samples] = {}
+        status, reward = "", 0.0
+        for number in range(-WARM_UPS, setting.rounds):
+            env.reset(seed=0, options=options)
+            *work, submit = policy_actions(env)
+            for action in work:
+                env.step(action)
+            with ours.timing():
+                result = env.step(submit)
+            outcome = result[4].get("outcome") or {}
+            status, reward = (
+                str(outcome.get("status", "")),
+                float(outcome.get("reward", 0)),
+            )
+            _add_parts(parts, env)
+            _plain_pytest(env, options, plain)
+            if number < 0:
+                for samples in (ours, plain, *parts.values()):
+                    samples.values_ms.clear()
+            else:
+                setting.tick("")
     yield setting.line(
         "verify",
         task=task,

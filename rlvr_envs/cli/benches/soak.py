@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 from rlvr_envs.cli.benches.census import Census
@@ -30,22 +30,22 @@ _MUST_NOT_GROW = ("processes", "mounts", "cgroups", "networks", "temp_files", "f
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Yield one line; ``grown`` names every count that did not come back."""
     env = setting.make()
-    tasks = task_names(env, setting.args.task or ["all"])
-    play = _player(env, setting, tasks)
-    for number in range(WARM_UPS):
-        play(number)
-    early, early_rss = Census.now(setting.args.places), rss_kib()
-    resets, statuses, void = Samples(), dict[str, int](), 0
-    for number in range(setting.rounds):
-        milliseconds, status = play(number)
-        resets.values_ms.append(milliseconds)
-        statuses[status] = statuses.get(status, 0) + 1
-        void += status == "infra_error"
-        setting.tick("")
-    late, late_rss = Census.now(setting.args.places), rss_kib()
-    killed = _kill_trainers(setting, tasks[0])
-    left = _settled(setting, tasks[0], late)
-    env.close()
+    with closing(env):
+        tasks = task_names(env, setting.args.task or ["all"])
+        play = _player(env, setting, tasks)
+        for number in range(max(WARM_UPS, 2 * len(tasks))):
+            play(number)
+        early, early_rss = Census.now(setting.args.places), rss_kib()
+        resets, statuses, void = Samples(), dict[str, int](), 0
+        for number in range(setting.rounds):
+            milliseconds, status = play(number)
+            resets.values_ms.append(milliseconds)
+            statuses[status] = statuses.get(status, 0) + 1
+            void += status == "infra_error"
+            setting.tick("")
+        late, late_rss = Census.now(setting.args.places), rss_kib()
+        killed = _kill_trainers(setting, tasks[0])
+        left = _settled(setting, tasks[0], late)
     growth = late.less(early)
     first, last = _ends(resets)
     yield setting.line(

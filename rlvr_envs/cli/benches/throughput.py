@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from typing import Any
 
 from rlvr_envs.cli.benches.measuring import Samples, Setting
@@ -13,22 +13,19 @@ from rlvr_envs.cli.targets import task_names
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
-    """Yield one line; each slot resets on its own thread, all begin together."""
-    slots = setting.args.slots
-    envs = [setting.make() for _ in range(slots)]
-    task = task_names(envs[0], setting.args.task)[0]
-    each = max(1, setting.rounds // slots)
-    gate = threading.Barrier(slots + 1)
-    with ThreadPoolExecutor(slots) as threads:
-        futures = [
-            threads.submit(_resets, env, setting, task, each, gate) for env in envs
-        ]
-        gate.wait()
+    """Yield one line; each slot resets on its own thread, all of them warmed up."""
+    slots, stack = setting.args.slots, ExitStack()
+    with stack:
+        envs = [stack.enter_context(closing(setting.make())) for _ in range(slots)]
+        task = task_names(envs[0], setting.args.task)[0]
+        threads = stack.enter_context(ThreadPoolExecutor(slots))
+        options = setting.options(task)
+        list(threads.map(lambda env: env.reset(seed=0, options=options), envs))
+        each = max(1, setting.rounds // slots)
         began = time.perf_counter()
+        futures = [threads.submit(_resets, env, setting, options, each) for env in envs]
         samples = Samples([ms for future in futures for ms in future.result()])
         seconds = time.perf_counter() - began
-    for env in envs:
-        env.close()
     done = each * slots
     line = setting.line(
         "throughput",
@@ -41,16 +38,9 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _resets(
-    env: Any, setting: Setting, task: str, count: int, gate: threading.Barrier
+    env: Any, setting: Setting, options: dict[str, Any], count: int
 ) -> list[float]:
     samples = Samples()
-    options = setting.options(task)
-    try:
-        env.reset(seed=0, options=options)
-    except BaseException:
-        gate.abort()
-        raise
-    gate.wait()
     for number in range(count):
         with samples.timing():
             env.reset(seed=number, options=options)

@@ -168,6 +168,15 @@ def test_determinism_fails_where_a_replay_differs(rlvr: Call, tmp_path: Path) ->
     assert line["first_difference"]["field"] == "observation"
 
 
+def test_a_step_that_ends_every_episode_is_refused_and_does_not_loop(
+    rlvr: Call,
+) -> None:
+    said = rlvr("bench", "step", "-n", 2, "--env", "tests.rollouts.toy:toy/Short-v0")
+
+    assert said.status == 2
+    assert "ends with its first step" in said.err
+
+
 def test_a_table_is_for_people(rlvr: Call) -> None:
     said = rlvr("bench", "step", "-n", 2, "--env", TOY)
 
