@@ -127,11 +127,14 @@ _SEALED = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 def _room(packet: Packet, limits: Limits, room: Path, layers: int) -> None:
+    """Make the tmpfs, and all mount points: an agent may use its last inode."""
     inodes = limits.inodes + _OWN_INODES + layers
     options = f"size={limits.disk_bytes},nr_inodes={inodes},mode=755"
     packet.add("room", room, options)
-    for name in ("u", "w", "s", "r", "h", "p", "e"):
+    for name in ("u", "w", "s", "r", "h", "p", "e", "f", "g", "ku"):
         packet.add("folder", name, "755", 0)
+    for number in range(layers):
+        packet.add("folder", f"k{number}", "755", 0)
 
 
 def _layers(
