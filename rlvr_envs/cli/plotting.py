@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ _CHANNELS = (
     ("path_rewards", "path"),
     ("advantages", "outcome advantage"),
     ("path_advantages", "path advantage"),
+    ("two_channels", "both, by turn"),
 )
 _BAR_HEIGHT_INCHES = 0.32
 
 
 def draw_groups(groups: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Draw a panel a channel, with a row a group and a dot an episode.
+    """Draw a panel a channel, with a row a group.
+
+    A dot is an episode; in the last panel it is a turn.
 
     Args:
         groups: Summary lines of ``rlvr run``.
@@ -74,13 +77,22 @@ def _draw(
 ) -> None:
     """Draw the dots of one channel; those of equal value are spread in height."""
     for row, group in enumerate(groups):
-        values = [value for value in group[key] if value is not None]
+        values = list(_flat(group[key]))
         spread = [
             row + 0.25 * _offset(number, len(values)) for number in range(len(values))
         ]
         panel.scatter(values, spread, s=14)
     panel.axvline(0.0, linewidth=0.6, color="grey")
     panel.set_title(title)
+
+
+def _flat(values: Sequence[Any]) -> Iterator[float]:
+    """Yield numbers, those of turns as well; void episodes are passed over."""
+    for value in values:
+        if isinstance(value, Sequence):
+            yield from value
+        elif value is not None:
+            yield value
 
 
 def _offset(number: int, count: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from rlvr_envs.cli.groups import numbers, show_channels
 from rlvr_envs.cli.plotting import draw_groups
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import (
@@ -151,7 +152,7 @@ def _shown_at_the_end(shell: Shell, groups: Sequence[Group]) -> Iterator[None]:
 def _show(shell: Shell, groups: Sequence[Group]) -> None:
     columns = ("task", "policy", "rewards", "advantages", "status", "tamper", "turns")
     shell.table("Groups", (*columns, "seconds"), (_row(group) for group in groups))
-    _say_channels(shell, [group.to_json() for group in groups])
+    show_channels(shell, [group.to_json() for group in groups])
     results = [item for group in groups for item in group.results]
     kept = sorted({str(item.trajectory.parent) for item in results if item.trajectory})
     if kept:
@@ -172,38 +173,13 @@ def _row(group: Group) -> Sequence[object]:
     return (
         results[0].job.task,
         results[0].job.policy.name,
-        _numbers(line["rewards"]),
-        line["diagnostics"]["dead"].replace("_", " ") or _numbers(line["advantages"]),
+        numbers(line["rewards"]),
+        line["diagnostics"]["dead"].replace("_", " ") or numbers(line["advantages"]),
         status(states[0]) if len(states) == 1 else states,
         codes,
         " ".join(str(item.turns) for item in results),
         f"{max(item.seconds for item in results):.2f}",
     )
-
-
-def _say_channels(shell: Shell, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Show the path channel, where any group has one."""
-    paths = [line for line in lines if any(line["path_rewards"])]
-    if paths:
-        columns = ("task", "policy", "path", "path advantages", "var", "covariance")
-        shell.table("Path channel", columns, (_path_row(line) for line in paths))
-
-
-def _path_row(line: Mapping[str, Any]) -> Sequence[object]:
-    found = line["diagnostics"]
-    return (
-        line["group"],
-        line["policy"],
-        _numbers(line["path_rewards"]),
-        _numbers(line["path_advantages"]),
-        found["var_path"],
-        found["covariance"],
-    )
-
-
-def _numbers(values: Sequence[float | None]) -> str:
-    """Return numbers in a row; a void episode's is a dash."""
-    return " ".join("-" if number is None else f"{number:.3g}" for number in values)
 
 
 def _policy(name: str, args: argparse.Namespace) -> PolicySpec:

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from rlvr_envs.errors import WorldError
 from rlvr_envs.records import Status
@@ -44,6 +45,8 @@ class Result:
 
     Attributes:
         path_reward: Sum over the turns; a channel of its own, never in `reward`.
+        path_terms: Of each turn, not bounded over the episode: for advantages.
+        repetition: Sum of what repetition takes off the turns' advantages.
         potential: Phi at the last turn; 0 where none was read.
         trajectory: Its file; ``None`` where nothing was written.
         seconds: Wall time of the whole episode; not deterministic.
@@ -58,6 +61,8 @@ class Result:
     turns: int
     tamper: tuple[str, ...] = ()
     path_reward: float = 0.0
+    path_terms: tuple[float, ...] = ()
+    repetition: float = 0.0
     potential: float = 0.0
     snapshot: str = ""
     trajectory: Path | None = None
@@ -75,6 +80,7 @@ class Result:
             "status": self.status,
             "reward": self.reward,
             "path_reward": self.path_reward,
+            "repetition": self.repetition,
             "scorable": self.scorable,
             "turns": self.turns,
             "tamper": list(self.tamper),
@@ -122,15 +128,33 @@ class Group:
             "scorable": len(self.rewards),
             "rewards": self._shown(group.rewards),
             "path_rewards": self._shown(paths),
+            "repetitions": self._shown(item.repetition for item in self.results),
             "advantages": self._shown(advantages.dr_grpo(group)),
+            "grpo_advantages": self._shown(advantages.grpo(group)),
             "path_advantages": self._shown(
                 advantages.dr_grpo(group.with_rewards(paths))
             ),
+            "two_channels": [
+                [round(float(n), 6) for n in turns] if item.scorable else None
+                for item, turns in zip(
+                    self.results, self.two_channels.total, strict=True
+                )
+            ],
             "mean_reward": statistics.fmean(self.rewards) if self.rewards else None,
             "std_reward": statistics.pstdev(self.rewards) if self.rewards else None,
             "pass_rate": report.pass_rate if self.rewards else None,
             "diagnostics": report.to_json(),
         }
+
+    @property
+    def two_channels(self) -> advantages.TwoChannels:
+        """Both channels by turn, each by its own normaliser; a turn is one token."""
+        paths = [np.array(item.path_terms) for item in self.results]
+        turns = [np.ones(len(path), dtype=np.int64) for path in paths]
+        group = self.outcomes
+        return advantages.two_channels(
+            advantages.dr_grpo(group), paths, turns, scorable=group.scorable
+        )
 
     def _shown(self, values: Iterable[float]) -> list[float | None]:
         pairs = zip(self.results, values, strict=True)
@@ -220,7 +244,9 @@ def _result(
         scorable=bool(info.get("scorable", True)),
         turns=len(infos),
         tamper=tuple(outcome.get("tamper", ())),
-        path_reward=sum(float(item.get("path_reward", 0.0)) for item in infos),
+        path_reward=sum(_channel(infos, "path_reward")),
+        path_terms=_path_terms(env, infos),
+        repetition=sum(_channel(infos, "repetition")),
         potential=float(info.get("potential", 0.0)),
         snapshot=str(_attribute(env, "provenance", {}).get("snapshot", "")),
         trajectory=_attribute(env, "trajectory_path", None),
@@ -228,6 +254,19 @@ def _result(
         reason=str(outcome.get("reason", "")),
         problem=_attribute(env, "recording_problem", ""),
     )
+
+
+def _path_terms(
+    env: gym.Env[Any, Any], infos: Sequence[Mapping[str, Any]]
+) -> tuple[float, ...]:
+    term = _attribute(env, "term", None)
+    if term is None:
+        return _channel(infos, "path_reward")
+    return tuple(float(term(info)) for info in infos)
+
+
+def _channel(infos: Sequence[Mapping[str, Any]], name: str) -> tuple[float, ...]:
+    return tuple(float(info.get(name, 0.0)) for info in infos)
 
 
 def _void(env: gym.Env[Any, Any], job: Job, reason: str, seconds: float) -> Result:

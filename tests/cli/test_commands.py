@@ -82,7 +82,10 @@ def test_run_draws_the_groups(rlvr: Call, tmp_path: Path, script: Path) -> None:
     said = rlvr(*words, "--policy", "null", "--group", 3, "--plot", tmp_path / "a.png")
 
     assert said.status == 0, said.err
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    drawn = (tmp_path / "a.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert len(drawn) > 5_000
+    assert "Advantages" not in said.out, "all of a group's episodes are alike"
     wrong = rlvr(*words, "--plot", tmp_path / "a.nonsense")
     assert wrong.status == 2
     assert "ends in .png" in wrong.err

@@ -73,7 +73,26 @@ def test_void_episodes_enter_no_statistic_of_a_group() -> None:
     assert line["rewards"] == [1.0, None, *[0.0] * 6]
     assert line["advantages"][:3] == [pytest.approx(6 / 7, abs=1e-6), None, -0.142857]
     assert line["diagnostics"]["void"] == 1
+    assert line["two_channels"][1] is None
     assert Group((void,)).to_json()["mean_reward"] is None
+
+
+def test_a_group_has_every_estimators_advantages() -> None:
+    job = Job("sum", 0, 0, WIN)
+    terms = ((0.0, 0.0), (0.0, -0.5), (0.0, 0.0), (0.0, 0.0))
+    results = tuple(
+        Result(job, status, reward, scorable=True, turns=2, path_terms=path)
+        for status, reward, path in zip(
+            ("passed", "failed", "failed", "failed"), (1.0, 0, 0, 0), terms, strict=True
+        )
+    )
+
+    line = Group(results).to_json()
+
+    assert line["advantages"] == [0.75, -0.25, -0.25, -0.25]
+    assert line["grpo_advantages"][0] == pytest.approx(0.75 / 0.4330127, abs=1e-5)
+    assert line["two_channels"][0] == [0.09375, 0.09375]
+    assert line["two_channels"][1] == [-0.03125, -0.53125]
 
 
 def test_the_path_channel_stays_out_of_the_reward() -> None:
