@@ -2,34 +2,67 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
 
+_MOST_BYTES = 1 << 16
 
-def read_counters(pid: int) -> Mapping[str, int]:
-    """Return the counters of a process's network namespace.
+
+class Counters:
+    """Counters of one namespace, parsed again only when the kernel's text differs.
 
     Args:
         pid: Host pid of a process in it.
+    """
 
-    Returns:
-        Those of IP by their own name (``OutNoRoutes``), others with their
-        protocol's in front (``UdpOutDatagrams``, ``Ip6OutNoRoutes``).
+    def __init__(self, pid: int) -> None:
+        self._folder = f"/proc/{pid}/net"
+        self._text = (b"", b"")
+        self._values: Mapping[str, int] = {}
+
+    def read(self) -> Mapping[str, int]:
+        """Return the counters.
+
+        Returns:
+            Those of IP by their own name (``OutNoRoutes``), others with their
+            protocol's in front (``UdpOutDatagrams``, ``Ip6OutNoRoutes``).
+
+        Raises:
+            SandboxError: If the process is gone.
+        """
+        try:
+            text = (_content(f"{self._folder}/snmp"), self._six())
+        except OSError as error:
+            raise SandboxError(f"The network cannot be read: {error}.") from error
+        if text != self._text:
+            self._values = dict([*_pairs(text[0].decode()), *_rows(text[1].decode())])
+            self._text = text
+        return self._values
+
+    def _six(self) -> bytes:
+        try:
+            return _content(f"{self._folder}/snmp6")
+        except FileNotFoundError:
+            return b""
+
+
+def read_counters(pid: int) -> Mapping[str, int]:
+    """Return the counters of a process's network namespace once.
 
     Raises:
         SandboxError: If the process is gone.
     """
+    return Counters(pid).read()
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        folder = Path(f"/proc/{pid}/net")
-        counters = dict(_pairs((folder / "snmp").read_text()))
-        six = folder / "snmp6"
-        rows = six.read_text().splitlines() if six.exists() else []
-    except OSError as error:
-        raise SandboxError(f"The network cannot be read: {error}.") from error
-    counters.update((row.split()[0], int(row.split()[1])) for row in rows)
-    return counters
+        return os.read(fd, _MOST_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _pairs(snmp: str) -> Iterator[tuple[str, int]]:
@@ -39,3 +72,9 @@ def _pairs(snmp: str) -> Iterator[tuple[str, int]]:
         prefix = "" if protocol == "Ip" else protocol
         for name, value in zip(row.split(), values.split()[1:], strict=True):
             yield prefix + name, int(value)
+
+
+def _rows(snmp6: str) -> Iterator[tuple[str, int]]:
+    for row in snmp6.splitlines():
+        name, value = row.split()
+        yield name, int(value)

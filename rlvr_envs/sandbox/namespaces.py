@@ -27,7 +27,7 @@ from rlvr_envs.sandbox.base import (
     SealedLayer,
     StepGroup,
 )
-from rlvr_envs.sandbox.counters import read_counters
+from rlvr_envs.sandbox.counters import Counters
 from rlvr_envs.sandbox.ending import end_and_count
 from rlvr_envs.sandbox.harness import HarnessFolder
 from rlvr_envs.sandbox.hulls import Hull
@@ -63,6 +63,7 @@ class NamespaceSandbox(Sandbox):
         self._frozen = False
         self._sealed = False
         self._views: dict[str, Path] = {}
+        self._counters: Counters | None = None
         self._lock = threading.RLock()
 
     @classmethod
@@ -178,7 +179,9 @@ class NamespaceSandbox(Sandbox):
     @override
     def network_counters(self) -> Mapping[str, int]:
         self._need(_Phase.RUNNING)
-        return read_counters(self._hull.init_pid)
+        if self._counters is None:
+            self._counters = Counters(self._hull.init_pid)
+        return self._counters.read()
 
     @override
     def set_times(self, wall_s: float) -> None:
