@@ -17,6 +17,7 @@ QUICK_UPDATES = 3
 _COLUMNS = {
     "success": "success",
     "violations": "violations",
+    "fulfilments": "obligations met",
     "needed": "needed acts",
     "handed_in": "handed in",
     "updates_to_goal": "updates to 0.9",
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     seeds = 1 if args.quick else args.seeds
     course = Course(updates=updates, size=args.group)
     total = sum(len(item.signals) for item in chosen) * seeds * updates
-    learned: dict[str, Runs] = {}
+    learned: list[tuple[Experiment, Runs]] = []
     with shell.progress(total, "updates") as advance:
         for item in chosen:
             seen: list[Update] = []
@@ -69,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
                 shell.emit({"experiment": item.name, **update.to_json()})
                 advance(f"{item.name}: {update.signal}, seed {update.seed}")
                 seen.append(update)
-            learned[item.name] = runs_of(seen)
-    held = [_show(shell, item, learned[item.name], args.quick) for item in chosen]
+            learned.append((item, runs_of(seen)))
+    held = [_show(shell, item, runs, args.quick) for item, runs in learned]
     if args.plot is not None:
         draw_learning(learned, args.plot)
     return int(not all(held))

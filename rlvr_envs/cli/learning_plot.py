@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvr_envs.cli.plotting import new_figure, save
+from rlvr_envs.rollouts.learning.experiments import Experiment
 from rlvr_envs.rollouts.learning.findings import Runs
 from rlvr_envs.rollouts.learning.training import Update
 
-_PANELS = (
-    ("success", "success"),
-    ("violations", "violations an episode"),
-    ("handed_in", "share handed in"),
-    ("dead", "dead updates so far"),
-)
+_TITLES = {
+    "success": "success",
+    "violations": "rules broken an episode",
+    "fulfilments": "obligations met an episode",
+    "handed_in": "share handed in",
+    "needed": "share of needed acts done",
+    "dead": "dead updates so far",
+    "weight": "weight of the potential",
+}
+_COLUMNS = 4
 
 
-def draw_learning(learned: Mapping[str, Runs], file: Path) -> None:
+def draw_learning(learned: Sequence[tuple[Experiment, Runs]], file: Path) -> None:
     """Draw a row of panels for each experiment.
 
     A line is the mean over seeds, its band one deviation either way.
 
     Args:
-        learned: Experiment name to its runs.
+        learned: Experiments with their runs.
         file: Its suffix says which format.
 
     Raises:
@@ -35,14 +40,14 @@ def draw_learning(learned: Mapping[str, Runs], file: Path) -> None:
         CallerError: If the file cannot be written.
     """
     figure = new_figure(15.0, 3.4 * len(learned))
-    rows = figure.subplots(len(learned), len(_PANELS), squeeze=False)
-    for row, (name, runs) in zip(rows, learned.items(), strict=True):
-        for panel, (reading, title) in zip(row, _PANELS, strict=True):
+    rows = figure.subplots(len(learned), _COLUMNS, squeeze=False)
+    for row, (experiment, runs) in zip(rows, learned, strict=True):
+        for panel, reading in zip(row, experiment.shown, strict=True):
             for signal, tries in runs.items():
                 _curve(panel, np.array([_read(run, reading) for run in tries]), signal)
-            panel.set_title(title)
+            panel.set_title(_TITLES[reading])
             panel.set_xlabel("update")
-        row[0].set_ylabel(name)
+        row[0].set_ylabel(experiment.name)
         row[0].legend(fontsize="small")
     save(figure, file)
 

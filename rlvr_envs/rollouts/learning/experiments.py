@@ -16,12 +16,17 @@ from rlvr_envs.rollouts.learning.training import Course, Update, train
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One lesson, taught in several ways."""
+    """One lesson, taught in several ways.
+
+    Attributes:
+        shown: Readings of an update that are drawn.
+    """
 
     name: str
     lesson: Lesson
     signals: tuple[Signal, ...]
     findings: tuple[Callable[[Figures], Finding], ...]
+    shown: tuple[str, ...]
 
     def run(
         self, *, course: Course, seeds: int, kwargs: Mapping[str, Any] | None = None
@@ -49,11 +54,13 @@ EXPERIMENTS = (
         SPRING_CLEAN,
         (signals.OUTCOME, signals.TWO_CHANNELS, signals.PENALTY),
         (findings.path_teaches, findings.penalty_collapses),
+        ("success", "violations", "fulfilments", "handed_in"),
     ),
     Experiment(
         "reach",
         FOUR_SETTINGS,
         (signals.OUTCOME, signals.POTENTIAL),
         (findings.potential_reaches,),
+        ("success", "needed", "dead", "weight"),
     ),
 )

@@ -66,6 +66,7 @@ _READINGS: Mapping[str, Callable[[Sequence[Update]], float]] = {
     "success": lambda run: _mean(run[-LAST:], "success"),
     "first_violations": lambda run: _mean(run[:LAST], "violations"),
     "violations": lambda run: _mean(run[-LAST:], "violations"),
+    "fulfilments": lambda run: _mean(run[-LAST:], "fulfilments"),
     "needed": lambda run: _mean(run[-LAST:], "needed"),
     "handed_in": lambda run: _mean(run[-LAST:], "handed_in"),
     "updates_to_goal": lambda run: float(reached(run)),
@@ -114,7 +115,9 @@ def path_teaches(found: Figures) -> Finding:
     equal = both["success"].mean >= plain["success"].mean - 0.05
     detail = (
         f"violations {plain['violations']} by outcome alone, {both['violations']} by "
-        f"both; success {plain['success']} and {both['success']}"
+        f"both; success {plain['success']} and {both['success']}; obligations met "
+        f"{plain['fulfilments']} and {both['fulfilments']}; handed in "
+        f"{plain['handed_in']} and {both['handed_in']}"
     )
     claim = "the path channel cuts violations at least fivefold at equal success"
     return Finding(claim, cut and equal, detail)
@@ -132,6 +135,7 @@ def penalty_collapses(found: Figures) -> Finding:
     detail = (
         f"success {alone['success']}, from {alone['first_success']} in its first "
         f"{LAST} updates; handed in {alone['handed_in']}; "
+        f"needed acts done {alone['needed']}; "
         f"violations {alone['violations']}"
     )
     claim = "a penalty alone collapses into inaction"

@@ -46,6 +46,7 @@ class Update:
     Attributes:
         success: Share of scored episodes that passed.
         violations: Path rules broken, a mean over episodes.
+        fulfilments: Obligations met, likewise.
         handed_in: Share that submitted, rather than running out of turns.
         needed: Share of the acts without which nobody succeeds that were done.
         dead: ``all_fail``, ``all_pass`` or empty: the outcome's variance.
@@ -59,6 +60,7 @@ class Update:
     update: int
     success: float
     violations: float
+    fulfilments: float
     turns: float
     handed_in: float
     needed: float
@@ -141,7 +143,8 @@ def _told(lesson: Lesson, played: Played) -> dict[str, Any]:
     submit = lesson.number(SUBMIT)
     return {
         "success": report.pass_rate,
-        "violations": _mean(scored, _violations),
+        "violations": _mean(scored, lambda item: _named(item, "violations")),
+        "fulfilments": _mean(scored, lambda item: _named(item, "fulfilments")),
         "turns": _mean(scored, lambda item: len(item.choices)),
         "handed_in": _mean(scored, lambda item: item.choices[-1].index == submit),
         "needed": _mean(scored, lambda item: len(needed & item.state[0]) / len(needed)),
@@ -150,8 +153,8 @@ def _told(lesson: Lesson, played: Played) -> dict[str, Any]:
     }
 
 
-def _violations(item: Try) -> int:
-    return sum(len(info.get("violations", ())) for info in item.infos)
+def _named(item: Try, key: str) -> int:
+    return sum(len(info.get(key, ())) for info in item.infos)
 
 
 def _mean(tries: Sequence[Try], reading: Callable[[Try], float]) -> float:
