@@ -1,0 +1,1 @@
+"""Rule-scored business tickets: five dimensions, capped by guardrails."""
