@@ -26,7 +26,8 @@ class Census:
         mounts: In this process's mount namespace.
         cgroups: Folders whose name speaks of us.
         networks: Network namespaces that some process is in.
-        temp_files: Entries of the temporary folder and of the run folder.
+        temp_files: Entries at the top of the temporary folder, and all of the run
+            folder's.
         fds: Open descriptors of this process.
         threads: Of this process.
     """
@@ -40,14 +41,20 @@ class Census:
     threads: int
 
     @classmethod
-    def now(cls, places: Places) -> Self:
-        """Count."""
+    def now(cls, places: Places, *, temporary: Path | None = None) -> Self:
+        """Count.
+
+        Args:
+            places: Whose run folder.
+            temporary: The temporary folder; this process's by default.
+        """
+        folder = temporary or Path(tempfile.gettempdir())
         return cls(
             processes=_processes(),
             mounts=len(Path("/proc/self/mountinfo").read_bytes().splitlines()),
             cgroups=_cgroups(),
             networks=len({_link(f"/proc/{pid}/ns/net") for pid in _pids()} - {""}),
-            temp_files=_entries(Path(tempfile.gettempdir())) + _entries(places.run),
+            temp_files=len(list(folder.iterdir())) + _entries(places.run),
             fds=len(os.listdir("/proc/self/fd")),  # noqa: PTH208  # no folder of ours
             threads=len(os.listdir("/proc/self/task")),  # noqa: PTH208  # likewise
         )
@@ -65,6 +72,11 @@ def _pids() -> Iterator[int]:
 
 
 def _processes() -> int:
+    return len(own_processes())
+
+
+def own_processes() -> set[int]:
+    """Return the process ids that belong to sandboxes, or to this process's tree."""
     parents: dict[int, int] = {}
     ours: set[int] = set()
     for pid in _pids():
@@ -72,7 +84,7 @@ def _processes() -> int:
         parents[pid] = parent
         if _FIRST_ID <= uid < _LAST_ID:
             ours.add(pid)
-    return len(ours | _descendants(parents))
+    return ours | _descendants(parents)
 
 
 def _uid_and_parent(pid: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlvr_envs.cli.benches.census import Census
+from rlvr_envs.cli.benches.census import Census, own_processes
 from rlvr_envs.cli.benches.floors import SOURCE, BareShell, SyscallFloor, first_word
 from rlvr_envs.cli.benches.measuring import Samples, ballast, difference, ratio, rss_kib
 from rlvr_envs.cli.benches.soak import _grown
@@ -52,14 +52,16 @@ def test_ballast_is_resident() -> None:
 def test_a_census_sees_a_descriptor_a_file_and_a_child(tmp_path: Path) -> None:
     places = Places(store=tmp_path, run=tmp_path / "run")
     places.run.mkdir()
-    before = Census.now(places)
-    with BareShell():
+    before = Census.now(places, temporary=tmp_path)
+    with BareShell() as shell:
         (places.run / "left").touch()
-        grown = Census.now(places).less(before)
+        (tmp_path / "left").touch()
+        grown = Census.now(places, temporary=tmp_path).less(before)
+        seen = own_processes()
 
-    assert grown["processes"] >= 1
+    assert shell._bash.pid in seen
     assert grown["fds"] >= 2
-    assert grown["temp_files"] >= 1
+    assert grown["temp_files"] == 2
 
 
 @pytest.mark.parametrize(
