@@ -45,8 +45,10 @@ from rlvr_envs.sandbox.docker_container import (
 from rlvr_envs.sandbox.docker_daemon import Daemon, guard, remove, runs
 from rlvr_envs.sandbox.docker_files import (
     checked_source,
-    expanded,
     forget,
+    lay_in,
+    mark_removed,
+    parted,
     sealed_copy,
     set_times,
     show,
@@ -93,8 +95,8 @@ class DockerSandbox(Sandbox):
         self._init: InitChannel | None = None
         self._container: Any = None
         self._pidfd = -1
-        self._own_image = ""
         self._id_base = 0
+        self._top: Layer | None = None
 
     @classmethod
     @override
@@ -136,42 +138,43 @@ class DockerSandbox(Sandbox):
         guard(self.daemon, self.places)
         folder = runs(self.places) / f"{owner_name()}-{next(_NUMBERS)}"
         self._folder = folder
-        harness, targets = folder / "harness", folder / "targets"
-        folder.mkdir()
-        mounting.tmpfs(folder, HARNESS_BYTES)
-        harness.mkdir()
-        write_proc_files(self.spec, folder / "proc")
-        (folder / "detour").mkdir()
-        targets.mkdir()
-        if self.spec.targets:
-            mounting.tmpfs(targets, self.spec.confinement.limits.disk_bytes)
-            mounting.share(targets)
-        for place in range(len(self.spec.targets)):
-            (targets / str(place)).mkdir()
-        shutil.copy(launcher(self.places), harness / INIT)
-        self._born_ns = (harness / INIT).stat().st_mtime_ns
-        client, image = self.daemon.client(), self._image()
-        wanted = options(self.spec, harness, targets, runtime=self.daemon.runtime)
+        harness = self._furnish(folder)
+        client = self.daemon.client()
+        below, self._top = parted(self.spec.snapshot, self.places)
+        points = mount_points(self.spec)
+        image = image_for(client, below, self.places, points)
+        runtime = self.daemon.runtime
+        wanted = options(self.spec, harness, folder / "targets", runtime=runtime)
         with listener(harness) as listening:
             self._container = client.containers.create(image, **wanted)
+            if self._top is not None:
+                lay_in(self._top, Path(self._driver("UpperDir")))
             self._container.start()
             channel = accept(listening, self._container)
         self._adopt(channel)
         number_from_here(self._pid)
         for name in (INIT, SOCKET):
             (harness / name).unlink()
-        self._harness = HarnessFolder(
-            harness, replace(self.spec, id_base=self._id_base)
-        )
+        own = replace(self.spec, id_base=self._id_base)
+        self._harness = HarnessFolder(harness, own)
         self._phase = _Phase.RUNNING
 
-    def _image(self) -> str:
-        snapshot = expanded(self.spec.snapshot)
-        points = mount_points(self.spec)
-        image = image_for(self.daemon.client(), snapshot, self.places, points)
-        if snapshot != self.spec.snapshot:
-            self._own_image = image
-        return image
+    def _furnish(self, folder: Path) -> Path:
+        """Make what the container is shown; return the harness folder."""
+        folder.mkdir()
+        mounting.tmpfs(folder, HARNESS_BYTES)
+        for name in ("harness", "targets", "detour"):
+            (folder / name).mkdir()
+        write_proc_files(self.spec, folder / "proc")
+        if self.spec.targets:
+            limit_bytes = self.spec.confinement.limits.disk_bytes
+            mounting.tmpfs(folder / "targets", limit_bytes)
+            mounting.share(folder / "targets")
+        for place in range(len(self.spec.targets)):
+            (folder / "targets" / str(place)).mkdir()
+        shutil.copy(launcher(self.places), folder / "harness" / INIT)
+        self._born_ns = (folder / "harness" / INIT).stat().st_mtime_ns
+        return folder / "harness"
 
     def _adopt(self, channel: socket.socket) -> None:
         """Take over a container whose init has called."""
@@ -277,6 +280,9 @@ class DockerSandbox(Sandbox):
             with boundary(SandboxError, "waiting for the container's end"):
                 self._container.wait(timeout=KILL_S)
             self._phase = _Phase.KILLED
+            if self._top is not None:
+                with boundary(SandboxError, "completing a writable layer"):
+                    mark_removed(self.upper(), self._top)
             return census
 
     @override
@@ -315,7 +321,8 @@ class DockerSandbox(Sandbox):
                     freezing.thaw(self._group)
 
     def _copied(self) -> SealedLayer:
-        return sealed_copy(self.upper(), self.places, shifted=self._id_base > 0)
+        shifted = self._id_base > 0
+        return sealed_copy(self.upper(), self.places, shifted=shifted, top=self._top)
 
     @override
     def destroy(self) -> None:
@@ -340,9 +347,6 @@ class DockerSandbox(Sandbox):
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-        if self._own_image:
-            self.daemon.client().images.remove(self._own_image, force=True)
-            self._own_image = ""
 
     def _living(self) -> InitChannel:
         self._need(_Phase.RUNNING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from rlvr_envs.cli import main
 from rlvr_envs.errors import SnapshotError
-from rlvr_envs.records import Places
+from rlvr_envs.records import Places, ToolCall
+from rlvr_envs.rollouts.replay import make
 from rlvr_envs.snapshots.store import ImageStore
+from rlvr_envs.tasks.scripts import gold
 from rlvr_envs.tasks.taskset import Taskset
 from tests.importing.making import DOCKERFILE, harbor_task
 
@@ -108,3 +111,47 @@ def test_the_null_policy_shows_what_each_task_is(
     last = lines[-1]
     assert last["passed_tasks"] == ["is-done-already"]
     assert (last["built"], last["not_built"], last["infra"]) == (2, 2, 1)
+
+
+FORGERY = """
+mkdir -p /logs/verifier /tests
+echo 1 > /logs/verifier/reward.txt
+echo 1 > /logs/verifier/reward.json
+printf 'def pytest_collection_modifyitems(items): items.clear()\\n' > /conftest.py
+printf '[pytest]\\naddopts = --collect-only\\n' > /pytest.ini
+echo 'exit 0' > /tests/test.sh
+(while :; do echo 1 > /logs/verifier/reward.txt; sleep 0.01; done) > /dev/null 2>&1 &
+"""
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_the_reference_solution_passes_and_a_forged_reward_does_not(
+    tasks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        ImageStore(Places()).layer("science")
+    except SnapshotError as error:
+        pytest.skip(f"the science image is not there: {error}")
+    out = tmp_path / "out"
+    _run(capsys, str(tasks), "--out", str(out), "--tasks", "counts_lines")
+    solution = gold(Taskset(out).instance("counts-lines", 0))
+    forged = (ToolCall("bash", {"command": FORGERY}), ToolCall("submit"))
+
+    found = [_played(out, calls) for calls in (solution.calls, forged)]
+
+    assert (found[0]["status"], found[0]["reward"]) == ("passed", 1.0)
+    assert found[1]["status"] in ("failed", "tampered")
+    assert found[1]["reward"] == 0.0
+
+
+def _played(out: Path, calls: Sequence[ToolCall]) -> dict[str, Any]:
+    env = make("rlvr/Terminal-v0", {"tasks": str(out)})
+    info: dict[str, Any] = {}
+    try:
+        env.reset(seed=0, options={"task": "counts-lines"})
+        for call in calls:
+            _, _, _, _, info = env.step(call.to_json())
+    finally:
+        env.close()
+    outcome: dict[str, Any] = info["outcome"]
+    return outcome

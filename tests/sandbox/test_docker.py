@@ -15,11 +15,14 @@ import pytest
 
 from rlvr_envs.errors import MissingRequirement, SandboxError
 from rlvr_envs.records import Layer, Places, Snapshot
+from rlvr_envs.rollouts.replay import make
 from rlvr_envs.sandbox.base import Bind, Capability, SandboxSpec
 from rlvr_envs.sandbox.conformance import CHECKS, Bench, Check
 from rlvr_envs.sandbox.conformance_kit import run
 from rlvr_envs.sandbox.docker import DockerSandbox, docker_backend
 from rlvr_envs.sandbox.docker_daemon import OWNER, Daemon, sweep
+from rlvr_envs.sandbox.runner import close_pools
+from rlvr_envs.tasks.scripts import gold, null
 from tests.dockerd import dockerd
 
 pytestmark = pytest.mark.docker
@@ -108,21 +111,41 @@ def _archives(places: Places) -> list[Path]:
     return list((places.store / "docker").rglob("*.tar"))
 
 
-def test_the_image_of_a_final_root_goes_with_its_container(
-    docker_bench: Bench, daemon: Daemon
-) -> None:
+def test_a_final_root_becomes_no_image(docker_bench: Bench, daemon: Daemon) -> None:
     with docker_bench.sandbox() as episode:
-        run(episode, "echo left > /tmp/left")
+        run(episode, "echo left > /tmp/left; truncate -s 2T /tmp/vast; rm /etc/issue")
+        run(episode, "rm /etc/issue", user=0)
         episode.kill()
         before = len(daemon.client().images.list())
         final = Snapshot((Layer("sha256:final", episode.view(), shifted=True),))
         with docker_bench.sandbox(SandboxSpec(final)) as judge:
-            ran = run(judge, "echo more >> /tmp/left; cat /tmp/left")
-            assert ran.text == "left\nmore\n"
-            during = len(daemon.client().images.list())
+            ran = run(judge, "echo more >> /tmp/left; cat /tmp/left; ls /etc/issue")
 
-        assert during == before + 1
+        assert ran.text.startswith("left\nmore\n")
+        assert "No such file" in ran.text
+        assert (episode.view() / "tmp/left").read_text() == "left\n"
         assert len(daemon.client().images.list()) == before
+
+
+def test_a_branch_of_a_branch_means_both(docker_bench: Bench) -> None:
+    layers = docker_bench.snapshot.layers
+    kept = []
+    try:
+        for command in (
+            "echo 1 > /srv/a; echo 1 > /srv/b",
+            "echo 2 > /srv/b; rm /srv/a",
+        ):
+            with docker_bench.sandbox(SandboxSpec(Snapshot(layers))) as sandbox:
+                run(sandbox, command, user=0)
+                kept.append(sandbox.branch())
+                layers = (*layers, kept[-1].layer)
+        with docker_bench.sandbox(SandboxSpec(Snapshot(layers))) as sandbox:
+            said = run(sandbox, "cd /srv; echo *; cat b").text
+    finally:
+        for sealed in kept:
+            sealed.close()
+
+    assert said == "b\n2\n"
 
 
 def test_an_attached_folder_cannot_be_written(
@@ -182,7 +205,7 @@ def test_a_sweep_spares_the_living(docker_bench: Bench, daemon: Daemon) -> None:
 
 def _owned(daemon: Daemon) -> list[str]:
     found: list[Any] = daemon.client().containers.list(
-        all=True, filters={"label": OWNER}
+        all=True, filters={"label": OWNER}, ignore_removed=True
     )
     return [container.id for container in found]
 
@@ -227,3 +250,24 @@ def test_the_containers_settings_are_the_narrow_ones(
 
 def _mounts(config: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"RW": not mount.get("ReadOnly", False)} for mount in config["Mounts"]]
+
+
+@pytest.mark.parametrize("task", ["sum-integers", "shared-folder"])
+def test_gold_passes_in_containers_and_null_does_not(
+    task: str, backend: type[DockerSandbox], base_snapshot: Snapshot
+) -> None:
+    env = make("rlvr/Terminal-v0", {"sandbox": backend})
+    instance = env.get_wrapper_attr("taskset").instance(task, 0)
+    found = []
+    info: dict[str, Any] = {}
+    try:
+        for script in (gold(instance), null()):
+            env.reset(seed=0, options={"task": task})
+            for call in script.calls:
+                *_, info = env.step(call.to_json())
+            found.append(info["outcome"]["reward"])
+    finally:
+        env.close()
+        close_pools()
+
+    assert found == [1.0, 0.0]
