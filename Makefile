@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc libc6-dev git mmdebstrap tmux python3-venv ca-certificates
 TEST_PACKAGES := docker.io
-EXTRAS := terminal,docker,openai,plot,dev
+EXTRAS := terminal,docker,openai,plot,sql,dev
 
 .PHONY: help setup system demo test lint types floors unit soak bench clean
 

@@ -1,0 +1,152 @@
+"""What happened to a database, as plain data that a verifier may read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Row = Mapping[str, str | None]
+"""Column name to the value's text, as the server prints it; ``None`` is NULL."""
+
+
+class RowKind(StrEnum):
+    """What was done to a row; `TRUNCATE` is of a whole table."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One row written, or one table emptied.
+
+    Attributes:
+        table: ``schema.name``, unquoted.
+        old: The row before; empty for an insert and a truncate.
+        new: The row after; empty for a delete and a truncate.
+        xid: Transaction that wrote it; 0 where only the outcome is known. It
+            tells which changes belong together, and differs between runs.
+    """
+
+    table: str
+    kind: RowKind
+    old: Row = field(default_factory=dict)
+    new: Row = field(default_factory=dict)
+    xid: int = 0
+
+
+class DdlStage(StrEnum):
+    """How far a command that changes definitions came."""
+
+    STARTED = "started"
+    ENDED = "ended"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class DdlObject:
+    """An object that a command made, changed or dropped.
+
+    Attributes:
+        type: ``table``, ``index``, ``view``, ...
+        temporary: Whether it was the session's own and ended with it.
+    """
+
+    type: str
+    identity: str
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DdlEvent:
+    """A command that changes definitions, as the server itself told of it.
+
+    Attributes:
+        tag: ``CREATE TABLE``, ``DROP VIEW``, ...
+        objects: Empty for a command that only started.
+    """
+
+    stage: DdlStage
+    tag: str
+    objects: tuple[DdlObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What was really written, in the order of commits.
+
+    Attributes:
+        complete: False if the log was cut, for its size or because the server gave
+            up keeping it: then its silence proves nothing.
+    """
+
+    changes: tuple[RowChange, ...] = ()
+    ddl: tuple[DdlEvent, ...] = ()
+    complete: bool = True
+
+    @property
+    def undone(self) -> tuple[str, ...]:
+        """Tags of commands that began and left nothing, sorted, with repeats.
+
+        They were denied, failed, or were rolled back.
+        """
+        started = Counter(e.tag for e in self.ddl if e.stage is DdlStage.STARTED)
+        ended = Counter(e.tag for e in self.ddl if e.stage is DdlStage.ENDED)
+        return tuple(sorted((started - ended).elements()))
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """An object of a database, and what it is.
+
+    Attributes:
+        kind: ``relation``, ``column``, ``function``, ``setting``, ...
+        oid: The server's number for it; 0 where it has none.
+    """
+
+    kind: str
+    name: str
+    oid: int
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueChange:
+    """An object that was made, removed or redefined.
+
+    Attributes:
+        old: Its definition before; empty if it is new.
+        new: Its definition now; empty if it is gone.
+    """
+
+    kind: str
+    name: str
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseDiff:
+    """How a database differs from the template that it was cloned from.
+
+    Attributes:
+        rows: By table and key; an update is a row whose primary key stayed.
+        catalogue: Sorted by kind and name.
+        unread: Tables of the template that are not what they were, sorted: a view
+            in a table's place runs its maker's code, so nothing reads it.
+        complete: False if more rows differ than were asked for.
+    """
+
+    rows: tuple[RowChange, ...] = ()
+    catalogue: tuple[CatalogueChange, ...] = ()
+    unread: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.rows or self.catalogue or self.unread)

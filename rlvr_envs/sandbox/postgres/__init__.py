@@ -1,0 +1,1 @@
+"""PostgreSQL as the substrate of a world: one server, many short-lived clones."""

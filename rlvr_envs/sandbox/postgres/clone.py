@@ -1,0 +1,270 @@
+"""A database of one episode: the agent's door, the grader's, and what was written."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from typing import LiteralString, cast
+
+import psycopg
+from psycopg import errors, sql
+
+from rlvr_envs.errors import SandboxError, boundary
+from rlvr_envs.relational import CatalogueEntry, DatabaseDiff, Ledger
+from rlvr_envs.sandbox.postgres.catalogue import role_settings
+from rlvr_envs.sandbox.postgres.cluster import Connection
+from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, decode
+from rlvr_envs.sandbox.postgres.differing import LIMIT_ROWS, diff
+from rlvr_envs.sandbox.postgres.naming import owned_name
+from rlvr_envs.sandbox.postgres.preparing import PUBLICATION
+from rlvr_envs.sandbox.postgres.roles import Access, Rights
+from rlvr_envs.sandbox.postgres.templates import Template
+
+LIMIT_MESSAGES = 1_000_000
+"""How much of a ledger is read, in messages of the server's log."""
+
+_FREEZE_S = 30.0
+_POLL_S = 0.002
+_SLOT_S = 1.0
+
+_ROLE: LiteralString = (
+    "CREATE ROLE {role} LOGIN PASSWORD {password}; "
+    "GRANT {group} TO {role} WITH INHERIT TRUE, SET FALSE; "
+    "REVOKE ALL ON DATABASE {role} FROM PUBLIC; "
+    "GRANT {privileges} ON DATABASE {role} TO {role}; "
+    "GRANT CONNECT ON DATABASE {role} TO {grader}"
+)
+_STALE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE backend_xid IS NOT NULL AND usename LIKE 'rlvr-%%'
+AND xact_start < now() - make_interval(secs => %s)
+"""
+_SESSIONS = """
+SELECT pid, state FROM pg_stat_activity
+WHERE usename = %s AND pid <> pg_backend_pid() ORDER BY pid
+"""
+
+
+class Clone:
+    """One database, one role of the same name, one slot. Made by `make_clone`.
+
+    Attributes:
+        name: Of the database and of the agent's role; it differs between runs, so
+            that observations must not show it.
+        admin: The superuser's connection, inside.
+    """
+
+    def __init__(
+        self, name: str, template: Template, access: Access, admin: Connection
+    ) -> None:
+        self.name = name
+        self.template = template
+        self.access = access
+        self.admin = admin
+        self._cluster = template.cluster
+        self._password = secrets.token_hex(16)
+        self._agents: list[Connection] = []
+        self._spare: Connection | None = None
+        self._settings: tuple[CatalogueEntry, ...] = ()
+        self._grader: Connection | None = None
+        self._frozen = False
+        self._closed = False
+
+    def open_agent(self) -> Connection:
+        """Open a session of the agent's role; the first one is ready at once.
+
+        Raises:
+            SandboxError: If the clone is frozen or the server is gone.
+        """
+        if self._frozen or self._closed:
+            raise SandboxError("A frozen database has no door for an agent.")
+        opened, self._spare = self._spare, None
+        if opened is None or opened.broken:
+            opened = self._connect_agent()
+        self._agents.append(opened)
+        return opened
+
+    def freeze(self) -> tuple[str, ...]:
+        """End every session of the agent's; what it did not commit is undone.
+
+        Returns:
+            What sessions were in the middle of (``active``, ``idle in
+            transaction``, ...) when they were ended, sorted; none if all were idle.
+
+        Raises:
+            SandboxError: If one outlives the deadline.
+        """
+        if self._frozen:
+            return ()
+        with boundary(SandboxError, "freezing a database"):
+            self._run("ALTER ROLE {} NOLOGIN", self.name)
+            states = self._end_sessions()
+        self._frozen = True
+        self._close_agents()
+        return states
+
+    def ledger(self, *, limit_messages: int = LIMIT_MESSAGES) -> Ledger:
+        """Return what was committed since the clone was made, however often asked.
+
+        A server that gave the log up, because an episode wrote more than it keeps,
+        makes an incomplete ledger: an agent can cause that.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        nonce = secrets.token_hex(8)
+        with boundary(SandboxError, "reading a ledger"):
+            self.admin.execute(
+                "SELECT pg_logical_emit_message(false, %s, %s, true)",
+                [FLUSH_PREFIX, nonce],
+            )
+            try:
+                found = self.admin.execute(
+                    "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, "
+                    "NULL, 'proto_version', '1', 'publication_names', %s, "
+                    "'messages', 'true') LIMIT %s",
+                    [self._slot, PUBLICATION, limit_messages],
+                ).fetchall()
+            except errors.ObjectNotInPrerequisiteState:
+                return Ledger(complete=False)
+        return decode((cast("bytes", data) for (data,) in found), until=nonce)
+
+    def diff(self, *, limit_rows: int = LIMIT_ROWS) -> DatabaseDiff:
+        """Return how rows and definitions differ from the template's.
+
+        Raises:
+            SandboxError: If the clone is not frozen, or the server is gone.
+        """
+        grader = self.grader()
+        with boundary(SandboxError, "comparing a database with its template"):
+            return diff(
+                grader,
+                self.template.baseline(),
+                expected=self._settings,
+                found=role_settings(self.admin, self.name),
+                limit_rows=limit_rows,
+            )
+
+    def grader(self) -> Connection:
+        """Return a read-only connection of a role that the agent cannot be.
+
+        It sees ``pg_catalog`` alone without a schema's name. It belongs to the
+        clone.
+
+        Raises:
+            SandboxError: If the clone is not frozen: until then rows may move.
+        """
+        if not self._frozen or self._closed:
+            raise SandboxError("A database is graded between its freeze and its end.")
+        if self._grader is None:
+            self._grader = self._cluster.connect_grader(self.name)
+        return self._grader
+
+    def close(self) -> None:
+        """Leave it; database, role and slot are dropped elsewhere. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._close_agents()
+        for connection in (self._grader, self.admin):
+            if connection is not None:
+                connection.close()
+        self._cluster.discard(self.name)
+
+    def begin(self) -> None:
+        """Make the role, the slot and the first session; once, by `make_clone`."""
+        self._make_role()
+        self._make_slot()
+        self._settings = role_settings(self.admin, self.name)
+        self._spare = self._connect_agent()
+
+    @property
+    def _slot(self) -> str:
+        return self.name.replace("-", "_")
+
+    def _make_role(self) -> None:
+        reads = self.access.rights is Rights.READ
+        statement = sql.SQL(_ROLE).format(
+            role=sql.Identifier(self.name),
+            password=self._password,
+            group=sql.Identifier(self.access.rights.group),
+            grader=sql.Identifier(self._cluster.grader),
+            privileges=sql.SQL("CONNECT" if reads else "CONNECT, TEMPORARY"),
+        )
+        self.admin.execute(statement)
+        for name, value in self.access.settings().items():
+            self.admin.execute(
+                sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                    sql.Identifier(self.name), sql.Identifier(name), value
+                )
+            )
+
+    def _make_slot(self) -> None:
+        """Make it once no older write is open; one that is too old is ended."""
+        limit_s = self.access.transaction_timeout_s
+        deadline = time.monotonic() + limit_s + _FREEZE_S
+        while True:
+            try:
+                with self.admin.transaction():
+                    self.admin.execute(
+                        f"SET LOCAL statement_timeout = {_SLOT_S * 1000:g}"
+                    )
+                    self.admin.execute(
+                        "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')",
+                        [self._slot],
+                    )
+            except errors.QueryCanceled:
+                if time.monotonic() > deadline:
+                    raise
+                self.admin.execute(_STALE, [limit_s])
+            else:
+                return
+
+    def _connect_agent(self) -> Connection:
+        return self._cluster.connect(self.name, user=self.name, password=self._password)
+
+    def _end_sessions(self) -> tuple[str, ...]:
+        deadline = time.monotonic() + _FREEZE_S
+        sessions = self.admin.execute(_SESSIONS, [self.name]).fetchall()
+        for pid, _ in sessions:
+            self.admin.execute("SELECT pg_terminate_backend(%s)", [pid])
+        while self.admin.execute(_SESSIONS, [self.name]).fetchone() is not None:
+            if time.monotonic() > deadline:
+                raise SandboxError("A session of the agent's outlives the freeze.")
+            threading.Event().wait(_POLL_S)
+        return tuple(sorted(str(state) for _, state in sessions if state != "idle"))
+
+    def _close_agents(self) -> None:
+        for connection in (*self._agents, self._spare):
+            if connection is not None:
+                with contextlib.suppress(psycopg.Error):
+                    connection.close()
+        self._agents, self._spare = [], None
+
+    def _run(self, statement: LiteralString, *names: str) -> None:
+        self.admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+def make_clone(admin: Connection, template: Template, access: Access) -> Clone:
+    """Clone a template, for one episode.
+
+    Args:
+        admin: The superuser's connection that creates it.
+        template: What to clone; its cluster drops the clone.
+        access: What the agent's role may do.
+
+    Raises:
+        SandboxError: If the server is gone, or the template stays busy.
+    """
+    name = owned_name("e")
+    template.clone_to(admin, name)
+    try:
+        clone = Clone(name, template, access, template.cluster.connect(name))
+        with boundary(SandboxError, "preparing a cloned database"):
+            clone.begin()
+    except BaseException:
+        template.cluster.discard(name)
+        raise
+    return clone

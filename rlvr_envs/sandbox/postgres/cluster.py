@@ -1,0 +1,273 @@
+"""A database cluster that the harness is superuser of, its own or somebody's."""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import LiteralString, Self
+
+import psycopg
+from psycopg import errors, sql
+from psycopg.conninfo import make_conninfo
+
+from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.sandbox.postgres.naming import is_orphan, owned_name
+from rlvr_envs.sandbox.postgres.roles import OWNER, Rights
+from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
+
+Connection = psycopg.Connection[tuple[object, ...]]
+
+_OLDEST = 170_000
+_CONNECT_S = 30
+_HARNESS = {
+    "search_path": "pg_catalog",
+    "row_security": "off",
+    "timezone": "UTC",
+    "datestyle": "ISO,YMD",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "statement_timeout": "0",
+}
+
+
+class Cluster:
+    """Connections to one cluster, its fixed roles, and the end of its databases.
+
+    Args:
+        conninfo: How a superuser reaches it, without a database.
+        server: What to end with it, if it is this process's own.
+
+    Raises:
+        MissingRequirement: If it is too old, keeps no logical log, or the user is
+            no superuser.
+        SandboxError: If it cannot be reached.
+    """
+
+    def __init__(self, conninfo: str, server: EmbeddedServer | None = None) -> None:
+        self._conninfo = conninfo
+        self._server = server
+        self._password = secrets.token_hex(16)
+        self.grader = owned_name("g")
+        self._closed = False
+        self._filler: Connection | None = None
+        self._filling = threading.Lock()
+        self.admin = self.connect("postgres")
+        try:
+            with boundary(SandboxError, "preparing the database cluster"):
+                _require(self.admin)
+                self._sweep()
+                self._make_roles()
+        except BaseException:
+            self.admin.close()
+            raise
+        self._dropper = Dropper(self._drop)
+
+    @classmethod
+    def start(cls, parent: Path = SHARED_MEMORY) -> Self:
+        """Start a server of this process's own, with its data below a folder."""
+        server = EmbeddedServer(parent)
+        try:
+            return cls(server.conninfo, server)
+        except BaseException:
+            server.close()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be used: open, and its server running."""
+        return not self._closed and (self._server is None or self._server.alive)
+
+    def connect(
+        self, database: str, *, user: str = "", password: str = "", options: str = ""
+    ) -> Connection:
+        """Open a connection in autocommit mode.
+
+        Args:
+            database: Its name, as it is.
+            user: The superuser by default, in a session that no name of a seed's
+                can lead astray.
+            password: For clusters that ask for one.
+            options: Settings as the server's command line takes them.
+
+        Raises:
+            SandboxError: If the server is gone or refuses.
+        """
+        settings = {
+            "dbname": database,
+            "options": options if user else _options(_HARNESS) + options,
+            "connect_timeout": str(_CONNECT_S),
+        }
+        if user:
+            settings |= {"user": user, "password": password}
+        with boundary(SandboxError, "connecting to the database server"):
+            return psycopg.connect(
+                make_conninfo(self._conninfo, **settings), autocommit=True
+            )
+
+    def connect_grader(self, database: str) -> Connection:
+        """Open a connection as a role that reads all, writes nothing, owns nothing."""
+        options = _options({**_HARNESS, "default_transaction_read_only": "on"})
+        return self.connect(
+            database, user=self.grader, password=self._password, options=options
+        )
+
+    def filler(self) -> Connection:
+        """Return the connection on which clones are made, apart from all others."""
+        with self._filling:
+            if self._filler is None or self._filler.closed:
+                self._filler = self.connect("postgres")
+            return self._filler
+
+    def databases(self) -> tuple[str, ...]:
+        """Return the names of all databases, sorted."""
+        rows = self.admin.execute("SELECT datname FROM pg_database ORDER BY 1")
+        return tuple(str(name) for (name,) in rows.fetchall())
+
+    def roles(self) -> tuple[str, ...]:
+        """Return the names of all roles but the server's own, sorted."""
+        rows = self.admin.execute(
+            "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1"
+        )
+        return tuple(str(name) for (name,) in rows.fetchall())
+
+    def discard(self, database: str) -> None:
+        """Drop a database and the role of its name, later and elsewhere."""
+        self._dropper.put(database)
+
+    def settle(self) -> None:
+        """Wait until everything discarded is gone.
+
+        Raises:
+            SandboxError: If something could not be dropped.
+        """
+        self._dropper.join()
+
+    def close(self) -> None:
+        """Drop what is this process's, end the server if it is; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._dropper.close()
+        if self._server is None:
+            with boundary(SandboxError, "leaving the database cluster"):
+                self._drop_role(self.grader)
+        if self._filler is not None:
+            self._filler.close()
+        self.admin.close()
+        if self._server is not None:
+            self._server.close()
+
+    def _sweep(self) -> None:
+        for name in filter(is_orphan, self.databases()):
+            self._drop_database(name)
+        for name in filter(is_orphan, self.roles()):
+            self._drop_role(name)
+
+    def _make_roles(self) -> None:
+        with self.admin.transaction():
+            self.admin.execute("SELECT pg_advisory_xact_lock(hashtext('rlvr roles'))")
+            known = set(self.roles())
+            for role in (OWNER, *(rights.group for rights in Rights)):
+                if role not in known:
+                    self._run("CREATE ROLE {} NOLOGIN", role)
+            self._run("GRANT {} TO {}", Rights.READ.group, Rights.WRITE.group)
+            self._run("GRANT {} TO {}", Rights.WRITE.group, Rights.TRUNCATE.group)
+        statement = sql.SQL(
+            "CREATE ROLE {} LOGIN NOINHERIT BYPASSRLS PASSWORD {}; "
+            "GRANT pg_read_all_data TO {} WITH INHERIT TRUE, SET FALSE"
+        ).format(
+            sql.Identifier(self.grader), self._password, sql.Identifier(self.grader)
+        )
+        self.admin.execute(statement)
+
+    def _drop(self, database: str) -> None:
+        self._drop_database(database)
+        self._drop_role(database)
+
+    def _drop_database(self, name: str) -> None:
+        self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def _drop_role(self, name: str) -> None:
+        self._run("DROP ROLE IF EXISTS {}", name)
+
+    def _run(self, statement: LiteralString, *names: str) -> None:
+        self.admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+class Dropper:
+    """A thread that removes things in turn, off everybody's path.
+
+    Args:
+        drop: Removes one thing by name; what it raises is told by `join`.
+    """
+
+    def __init__(self, drop: Callable[[str], None]) -> None:
+        self._drop = drop
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(
+            target=self._work, name="postgres-dropper", daemon=True
+        )
+        self._thread.start()
+
+    def put(self, name: str) -> None:
+        """Hand over one thing."""
+        self._queue.put(name)
+
+    def join(self) -> None:
+        """Wait until all that was handed over is gone.
+
+        Raises:
+            SandboxError: If something is not; told once.
+        """
+        self._queue.join()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise SandboxError(f"A database was not dropped: {failure}") from failure
+
+    def close(self) -> None:
+        """Work off what is left and end; idempotent."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (name := self._queue.get()) is not None:
+            try:
+                self._drop(name)
+            except (psycopg.Error, OSError) as error:
+                self._failure = error
+            finally:
+                self._queue.task_done()
+        self._queue.task_done()
+
+
+def is_busy(error: psycopg.Error) -> bool:
+    """Whether a template was refused because a session is in it (55006)."""
+    return isinstance(error, errors.ObjectInUse)
+
+
+def _options(settings: dict[str, str]) -> str:
+    return "".join(f" -c {name}={value}" for name, value in settings.items())
+
+
+def _require(admin: Connection) -> None:
+    row = admin.execute(
+        "SELECT current_setting('server_version_num')::int, rolsuper, "
+        "current_setting('wal_level') FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    version, superuser, wal_level = row or (0, False, "")
+    wants = {
+        "PostgreSQL 17 or newer": isinstance(version, int) and version >= _OLDEST,
+        "a superuser": superuser is True,
+        "wal_level=logical": wal_level == "logical",
+    }
+    missing = [name for name, had in wants.items() if not had]
+    if missing:
+        raise MissingRequirement(
+            f"The database cluster lacks {', '.join(missing)}.",
+            remedy="give the DSN of one that has it, or none to start our own server.",
+        )

@@ -1,0 +1,34 @@
+"""Names of databases and roles that tell whose they are."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from pathlib import Path
+
+from rlvr_envs.sandbox.owners import is_abandoned, owner_name
+
+TEMPLATE_PREFIX = "rlvr-t-"
+_count = itertools.count(1)
+
+
+def owned_name(kind: str) -> str:
+    """Return a new name of this process's own.
+
+    Args:
+        kind: One letter, for people who look at the server.
+    """
+    return f"{_machine()}{owner_name()}-{kind}{next(_count):06d}"
+
+
+def is_orphan(name: str) -> bool:
+    """Whether the process of this machine that a name was given by is gone."""
+    machine = _machine()
+    return name.startswith(machine) and is_abandoned(name.removeprefix(machine))
+
+
+@cache
+def _machine() -> str:
+    # Several machines may share a cluster, and their pid namespaces look alike.
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    return f"rlvr-{boot[:8]}-"

@@ -1,0 +1,147 @@
+"""What a seed's database gets before it becomes a template: grants and witnesses."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from rlvr_envs.sandbox.postgres.cluster import Connection
+from rlvr_envs.sandbox.postgres.roles import Rights
+
+PUBLICATION = "rlvr_ledger"
+AUDIT_SCHEMA = "rlvr_audit"
+MESSAGE_PREFIX = "rlvr.ddl."
+
+_USER_SCHEMAS = """
+SELECT nspname FROM pg_namespace
+WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'rlvr_audit')
+ORDER BY 1
+"""
+
+_USER_TABLES = """
+SELECT format('%I.%I', nspname, relname), relpersistence = 'u'
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind IN ('r', 'p') AND c.oid >= 16384 ORDER BY 1
+"""
+
+_GRANTS = (
+    ("GRANT USAGE ON SCHEMA {schema} TO {role}", Rights.READ),
+    ("GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}", Rights.READ),
+    ("GRANT SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", Rights.READ),
+    (
+        "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        Rights.WRITE,
+    ),
+    ("GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", Rights.WRITE),
+    ("GRANT TRUNCATE ON ALL TABLES IN SCHEMA {schema} TO {role}", Rights.TRUNCATE),
+)
+
+# What a stranger may call by default and an agent must not: forging the ledger,
+# owning large objects, ending or watching neighbours, keeping a snapshot alive.
+_CLOSED_FUNCTIONS = (
+    "pg_logical_emit_message(boolean, text, text, boolean)",
+    "pg_logical_emit_message(boolean, text, bytea, boolean)",
+    "lo_creat(integer)",
+    "lo_create(oid)",
+    "lo_from_bytea(oid, bytea)",
+    "pg_cancel_backend(integer)",
+    "pg_terminate_backend(integer, bigint)",
+    "pg_stat_get_activity(integer)",
+    "pg_stat_get_backend_idset()",
+    "pg_lock_status()",
+    "pg_get_replication_slots()",
+    "pg_export_snapshot()",
+)
+_CLOSED_RELATIONS = (
+    "pg_stat_activity",
+    "pg_stat_database",
+    "pg_stat_replication",
+    "pg_stat_replication_slots",
+    "pg_replication_slots",
+    "pg_locks",
+    "pg_database",
+    "pg_roles",
+    "pg_user",
+    "pg_group",
+    "pg_auth_members",
+    "pg_db_role_setting",
+    "pg_shdepend",
+)
+
+# The first message outlives the rollback of a command that was denied.
+_WITNESSES = """
+CREATE SCHEMA rlvr_audit;
+CREATE FUNCTION rlvr_audit.started() RETURNS event_trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+  PERFORM pg_logical_emit_message(false, 'rlvr.ddl.started',
+    json_build_object('tag', tg_tag)::text);
+END $body$;
+CREATE FUNCTION rlvr_audit.ended() RETURNS event_trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+  PERFORM pg_logical_emit_message(true, 'rlvr.ddl.ended', json_build_object(
+    'tag', tg_tag, 'objects', (SELECT coalesce(json_agg(json_build_object(
+      'type', object_type, 'identity', object_identity,
+      'temporary', coalesce(schema_name = 'pg_temp', false))), '[]')
+      FROM pg_event_trigger_ddl_commands()))::text);
+END $body$;
+CREATE FUNCTION rlvr_audit.dropped() RETURNS event_trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+  PERFORM pg_logical_emit_message(true, 'rlvr.ddl.dropped', json_build_object(
+    'tag', tg_tag, 'objects', (SELECT coalesce(json_agg(json_build_object(
+      'type', object_type, 'identity', object_identity,
+      'temporary', is_temporary)), '[]')
+      FROM pg_event_trigger_dropped_objects()))::text);
+END $body$;
+CREATE EVENT TRIGGER rlvr_started ON ddl_command_start
+  EXECUTE FUNCTION rlvr_audit.started();
+CREATE EVENT TRIGGER rlvr_ended ON ddl_command_end
+  EXECUTE FUNCTION rlvr_audit.ended();
+CREATE EVENT TRIGGER rlvr_dropped ON sql_drop
+  EXECUTE FUNCTION rlvr_audit.dropped();
+"""
+
+
+def prepare(connection: Connection) -> None:
+    """Grant the agents' groups their rights and set up what the ledger needs.
+
+    Args:
+        connection: The superuser's, in a database that holds a loaded seed.
+    """
+    with connection.transaction():
+        _grant(connection)
+        _keep_old_rows(connection)
+        _close_doors(connection)
+        connection.execute(
+            sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES").format(
+                sql.Identifier(PUBLICATION)
+            )
+        )
+        connection.execute(_WITNESSES)
+    connection.execute("VACUUM (FREEZE, ANALYZE)")
+
+
+def _grant(connection: Connection) -> None:
+    for (schema,) in connection.execute(_USER_SCHEMAS).fetchall():
+        for statement, rights in _GRANTS:
+            connection.execute(
+                sql.SQL(statement).format(
+                    schema=sql.Identifier(str(schema)),
+                    role=sql.Identifier(rights.group),
+                )
+            )
+
+
+def _keep_old_rows(connection: Connection) -> None:
+    for name, unlogged in connection.execute(_USER_TABLES).fetchall():
+        if unlogged:
+            connection.execute(f"ALTER TABLE {name} SET LOGGED".encode())
+        connection.execute(f"ALTER TABLE {name} REPLICA IDENTITY FULL".encode())
+
+
+def _close_doors(connection: Connection) -> None:
+    for name in _CLOSED_FUNCTIONS:
+        connection.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC".encode())
+    for name in _CLOSED_RELATIONS:
+        connection.execute(f"REVOKE ALL ON {name} FROM PUBLIC".encode())

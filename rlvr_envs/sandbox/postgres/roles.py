@@ -1,0 +1,69 @@
+"""Who may do what: an owner that nobody can be, and agents that own nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+OWNER = "rlvr_owner"
+"""Owns every database and every object of a seed; cannot log in."""
+
+
+class Rights(StrEnum):
+    """What an agent's role may do to the rows of a seed; each includes the former."""
+
+    READ = "read"
+    WRITE = "write"
+    TRUNCATE = "truncate"
+
+    @property
+    def group(self) -> str:
+        """The role that holds the privileges."""
+        return f"rlvr_{self}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The agent's role of one episode.
+
+    Attributes:
+        rights: Reading alone makes transactions read-only by default, and leaves
+            out temporary tables.
+        statement_timeout_s: Where the server gives a statement up. The agent can
+            set its own, so that a session needs a limit beside it.
+        transaction_timeout_s: The same for a whole transaction, busy or idle.
+        temp_file_mib: Disk for sorts and hashes; the agent cannot raise it.
+
+    Raises:
+        ValueError: If a limit is not positive and finite.
+    """
+
+    rights: Rights = Rights.WRITE
+    statement_timeout_s: float = 30.0
+    transaction_timeout_s: float = 60.0
+    temp_file_mib: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("statement_timeout_s", "transaction_timeout_s", "temp_file_mib"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be positive and finite, not {value!r}.")
+
+    def settings(self) -> dict[str, str]:
+        """Return what the role's sessions start with."""
+        read_only = "on" if self.rights is Rights.READ else "off"
+        transaction = f"{math.ceil(self.transaction_timeout_s * 1000)}ms"
+        return {
+            "statement_timeout": f"{math.ceil(self.statement_timeout_s * 1000)}ms",
+            "transaction_timeout": transaction,
+            "idle_in_transaction_session_timeout": transaction,
+            "temp_file_limit": f"{self.temp_file_mib}MB",
+            "default_transaction_read_only": read_only,
+            "lc_messages": "C",
+            "timezone": "UTC",
+            "datestyle": "ISO, YMD",
+            "intervalstyle": "postgres",
+            "extra_float_digits": "1",
+            "bytea_output": "hex",
+        }

@@ -1,0 +1,204 @@
+"""A server is its process's own, runs as nobody, and ends with its trainer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rlvr_envs.errors import MissingRequirement, SandboxError, SnapshotError
+from rlvr_envs.sandbox.postgres import server, sharing
+from rlvr_envs.sandbox.postgres.cluster import Cluster
+from rlvr_envs.sandbox.postgres.naming import is_orphan, owned_name
+from rlvr_envs.sandbox.postgres.roles import Access
+from rlvr_envs.sandbox.postgres.seeds import Seed
+from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
+from rlvr_envs.sandbox.postgres.sharing import Source
+
+SMALL = Seed("CREATE TABLE t AS SELECT 1 AS a;")
+TRAINER = """
+import sys
+from rlvr_envs.sandbox.postgres.cluster import Cluster
+from rlvr_envs.sandbox.postgres.naming import owned_name
+cluster = Cluster(sys.argv[1]) if sys.argv[1] else Cluster.start()
+name = owned_name("e")
+cluster.admin.execute(f'CREATE DATABASE "{name}"'.encode())
+print(cluster._server.folder if cluster._server else name, flush=True)
+sys.stdin.read()
+"""
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def killed_trainer(dsn: str = "") -> str:
+    """Start a trainer, kill it as the kernel would, and return what it printed."""
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", TRAINER, dsn],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert trainer.stdout is not None
+    assert trainer.stdin is not None
+    line = trainer.stdout.readline().strip()
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    trainer.stdin.close()
+    return line
+
+
+def servers_in(folder: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if folder.encode() in command:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Source]:
+    """The server that environments of this process share."""
+    source = Source()
+    try:
+        sharing.lease(SMALL, Access(), source=source, pool_size=1).close()
+    except MissingRequirement as error:
+        pytest.skip(str(error))
+    yield source
+    sharing.close_clusters()
+
+
+def test_a_killed_trainer_leaves_no_process_and_no_folder(cluster: Cluster) -> None:
+    folder = killed_trainer()
+
+    assert folder.startswith(str(SHARED_MEMORY))
+    assert until(lambda: not Path(folder).exists())
+    assert until(lambda: not servers_in(folder))
+
+
+def test_a_killed_trainers_databases_are_swept_by_the_next(cluster: Cluster) -> None:
+    name = killed_trainer(cluster._conninfo)
+    assert name in cluster.databases()
+    assert is_orphan(name)
+
+    Cluster(cluster._conninfo).close()
+
+    assert name not in cluster.databases()
+    assert not [role for role in cluster.roles() if is_orphan(role)]
+
+
+def test_the_living_are_not_swept(cluster: Cluster) -> None:
+    name = owned_name("e")
+    cluster.admin.execute(f'CREATE DATABASE "{name}"'.encode())
+
+    Cluster(cluster._conninfo).close()
+
+    assert name in cluster.databases()
+    cluster.discard(name)
+    cluster.settle()
+
+
+def test_a_folder_whose_trainer_and_keeper_died_is_swept(tmp_path: Path) -> None:
+    pid_namespace = Path("/proc/self/ns/pid").stat().st_ino
+    left = tmp_path / f"rlvr-pg-{pid_namespace}-{os.getpid()}-1-abc"
+    (left / "data").mkdir(parents=True)
+    stranger = tmp_path / "rlvr-pg-other"
+    stranger.mkdir()
+
+    assert server.sweep_servers(tmp_path) == (left.name,)
+    assert stranger.exists()
+
+
+def test_the_server_is_no_superuser_of_the_machine(cluster: Cluster) -> None:
+    owned = cluster._server
+    assert owned is not None
+    pid = int((owned.folder / "data/postmaster.pid").read_text().split()[0])
+
+    assert Path(f"/proc/{pid}").stat().st_uid != 0
+    assert owned.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_it_listens_on_its_socket_alone(cluster: Cluster) -> None:
+    row = cluster.admin.execute("SHOW listen_addresses").fetchone()
+
+    assert row == ("",)
+
+
+def test_a_killed_keeper_takes_the_server_with_it(shared: Source) -> None:
+    clone = sharing.lease(SMALL, Access(), source=shared)
+    owned = clone._cluster._server
+    assert owned is not None
+    signal.pidfd_send_signal(owned._keeper, signal.SIGKILL)
+    assert until(lambda: not owned.alive)
+    agent = clone.open_agent()
+
+    assert until(lambda: agent_is_cut_off(agent))
+    with pytest.raises(SandboxError):
+        clone.ledger()
+    again = sharing.lease(SMALL, Access(), source=shared, pool_size=1)
+    assert again.open_agent().execute("SELECT a FROM t").fetchone() == (1,)
+    again.close()
+    clone.close()
+
+
+def agent_is_cut_off(agent: psycopg.Connection[tuple[object, ...]]) -> bool:
+    try:
+        agent.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+def test_what_is_shared_is_made_once(shared: Source) -> None:
+    first = sharing.lease(SMALL, Access(), source=shared)
+    second = sharing.lease(SMALL, Access(), source=shared)
+
+    assert first.template is second.template
+    first.close()
+    second.close()
+
+
+def test_a_wrong_seed_is_told_at_each_lease(shared: Source) -> None:
+    for _ in range(2):
+        with pytest.raises(SnapshotError, match="42601"):
+            sharing.lease(Seed("SELEC 1"), Access(), source=shared)
+
+
+def test_a_folder_too_deep_for_a_socket_is_refused(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+
+    with pytest.raises(ValueError, match="too long for a socket"):
+        EmbeddedServer(deep)
+
+
+def test_a_folder_that_the_server_cannot_enter_is_told(cluster: Cluster) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root starts a server as somebody else")
+    closed = Path(tempfile.mkdtemp(prefix="rlvr-"))
+
+    with pytest.raises(MissingRequirement, match="unprivileged"):
+        EmbeddedServer(closed)
+
+    assert list(closed.iterdir()) == []
+    closed.rmdir()
