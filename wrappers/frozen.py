@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -46,10 +47,17 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
                 "FrozenStateVerify wraps environments that can be judged."
             )
         self._judging = judging
+        self._spent: dict[str, float] = {}
         self.infra_errors = 0
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds of the last call, by part; ``freeze_s`` and ``judge_s`` at the end."""
+        return {**self.env.get_wrapper_attr("timings"), **self._spent}
 
     @override
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._spent = {}
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not (terminated or truncated):
             return observation, float(reward), terminated, truncated, info
@@ -64,11 +72,15 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
 
     def _verdict(self) -> Outcome:
         env = cast("Judgeable", self.env.unwrapped)
+        began = time.monotonic()
         try:
             frozen = env.freeze()
-            return self._judging(frozen, env.instance, env.runner())
+            self._spent["freeze_s"] = time.monotonic() - began
+            outcome = self._judging(frozen, env.instance, env.runner())
+            self._spent["judge_s"] = time.monotonic() - began - self._spent["freeze_s"]
         except WorldError as error:
             return Outcome(Status.INFRA_ERROR, 0.0, reason=str(error))
+        return outcome
 
 
 def _is_void(outcome: Any) -> bool:

@@ -1,8 +1,8 @@
 """Trajectories on disk: a line at a time, one writer a file, readable after a crash.
 
 A line is handed to the kernel whole, in one write, before the step returns; so a
-killed trainer loses nothing but the line it was writing. Power loss is not covered
-before the footer, which is synced.
+killed trainer loses nothing but the line it was writing. Power loss is not covered:
+call `Writer.sync` where it has to be.
 """
 
 from __future__ import annotations
