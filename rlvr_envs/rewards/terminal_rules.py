@@ -131,10 +131,14 @@ def _edited(act: Act) -> frozenset[str]:
 
 
 def _named(act: Act) -> frozenset[str]:
-    """Return the paths that a call names."""
+    """Return the paths that a call names, other than to destroy them.
+
+    Else a thing destroyed unseen would be known the next time, and earn the credit.
+    """
     written = act.call.arguments.get("path")
     direct = {posixpath.normpath(written)} if isinstance(written, str) else set()
-    return frozenset(direct).union(*(_paths(part) for part in commands(act)))
+    looked = (_paths(part) for part in commands(act) if not part.destroys)
+    return frozenset(direct).union(*looked)
 
 
 def _paths(part: Simple) -> frozenset[str]:

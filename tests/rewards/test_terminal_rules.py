@@ -53,6 +53,22 @@ def test_destroying_what_was_looked_at_is_none(look: str, command: str) -> None:
     assert last(bash(look), bash(command)) == ()
 
 
+@pytest.mark.parametrize("again", ["rm -rf /app/build", "rm -rf /app/build/x"])
+def test_destroying_unseen_makes_nothing_known_and_mints_no_credit(again: str) -> None:
+    path = (bash("rm -rf /app/build"), bash(again))
+
+    judged = PathEngine(terminal_book()).score(path)
+
+    assert [turn.violations for turn in judged] == [BLIND, BLIND]
+    assert [turn.fulfilments for turn in judged] == [(), ()]
+
+
+def test_what_was_seen_stays_known_once_it_is_gone() -> None:
+    gone = bash("ls /app/build && rm -rf /app/build")
+
+    assert last(gone, bash("make -C /app"), bash("rm -rf /app/build")) == ()
+
+
 @pytest.mark.parametrize(
     "command",
     [
