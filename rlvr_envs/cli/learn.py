@@ -13,7 +13,7 @@ from rlvr_envs.rollouts.learning.experiments import EXPERIMENTS, Experiment
 from rlvr_envs.rollouts.learning.findings import Figure, Runs, figures, runs_of
 from rlvr_envs.rollouts.learning.training import Course, Update
 
-QUICK_UPDATES = 3
+QUICK_UPDATES = 2
 _COLUMNS = {
     "success": "success",
     "violations": "violations",
