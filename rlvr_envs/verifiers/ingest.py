@@ -45,12 +45,13 @@ SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Most that a submission may hold."""
+    """Most that a submission may hold; its paths get longer where they are judged."""
 
     file_bytes: int = 64 * MIB
     total_bytes: int = 128 * MIB
     files: int = 20_000
     depth: int = 48
+    path_bytes: int = 3072
 
 
 @dataclass(slots=True)
@@ -198,6 +199,8 @@ class _Intake:
         for entry in sorted(os.scandir(host), key=lambda item: item.name):
             self._count(0)
             inner, deeper = f"{path}/{entry.name}", f"{real}/{entry.name}"
+            if len(os.fsencode(max(inner, deeper, key=len))) > self._caps.path_bytes:
+                raise TooMuch(f"a path has more than {self._caps.path_bytes} bytes")
             if entry.is_symlink():
                 self._link(inner, artifact)
             elif entry.is_dir(follow_symlinks=False):

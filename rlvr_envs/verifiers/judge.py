@@ -94,7 +94,7 @@ class Judge:
             deadline=deadline,
         )
         findings = self._verified(frozen, context)
-        audited = Findings((), audit.evidence, audit.suspicions)
+        audited = Findings(audit.checks, audit.evidence, audit.suspicions)
         return _outcome([taken, *findings, audited], audit.collateral)
 
     def _taken(

@@ -63,9 +63,16 @@ def difference(found: Any, wanted: Any, *, tolerance: float, at: str = "") -> st
     here = at or "the value"
     numbers = _is_number(wanted) and _is_number(found)
     if numbers:
-        return "" if abs(found - wanted) <= tolerance else f"{here} differs"
+        return "" if _close(found, wanted, tolerance) else f"{here} differs"
     same = type(found) is type(wanted) and found == wanted
     return "" if same else f"{here} differs"
+
+
+def _close(found: float, wanted: float, tolerance: float) -> bool:
+    try:
+        return abs(found - wanted) <= tolerance
+    except OverflowError:  # an integer that no float can hold, against a float
+        return False
 
 
 def _is_number(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from rlvr_envs.errors import SnapshotError
 from rlvr_envs.records import Check, JsonObject
 from rlvr_envs.snapshots.beneath import resolve_parent
 from rlvr_envs.state import FrozenState
@@ -68,7 +69,11 @@ class SystemFiles(Verifier):
 def _problems(
     row: Mapping[str, Any], frozen: FrozenState, context: Context
 ) -> Iterator[str]:
-    path = resolve_parent(frozen.root, row["path"])
+    try:
+        path = resolve_parent(frozen.root, row["path"])
+    except SnapshotError:
+        yield "is behind links that go round in circles"
+        return
     info = path.lstat() if os.path.lexists(path) else None
     if info is None or not row.get("exists", True):
         if (info is not None) != row.get("exists", True):

@@ -38,6 +38,9 @@ HARMLESS_OPTIONS = (
 )
 """What in ``addopts`` changes how results look, never what they are."""
 
+GLOB_CHARS = 200
+"""Of a glob that is tried; a longer one, which takes long to read, hides its tests."""
+
 _NAMED = {
     "python_files": "test_something.py",
     "python_functions": "test_something",
@@ -175,21 +178,27 @@ def exit_problem(tree: ast.Module) -> str:
 
 def ini_problem(options: Mapping[str, Any]) -> str:
     """Return what in pytest's options could change a result; empty if nothing."""
-    addopts = options.get("addopts", "")
-    words = addopts.split() if isinstance(addopts, str) else [str(w) for w in addopts]
-    for word in words:
+    for word in _words(options.get("addopts", "")):
         if not any(fnmatch.fnmatchcase(word, glob) for glob in HARMLESS_OPTIONS):
             return f"addopts holds {word}"
     for key, sample in _NAMED.items():
-        globs = options.get(key, sample)
-        globs = globs.split() if isinstance(globs, str) else [str(g) for g in globs]
+        globs = _words(options.get(key, sample))
         if not any(fnmatch.fnmatchcase(sample, glob) for glob in _prefixes(globs)):
             return f"{key} hides ordinary tests"
     return ""
 
 
+def _words(value: Any) -> list[str]:
+    """Return an option's words; what is no text becomes the name of its type."""
+    if isinstance(value, str):
+        return value.split()
+    items = value if isinstance(value, list) else [value]
+    return [item if isinstance(item, str) else type(item).__name__ for item in items]
+
+
 def _prefixes(globs: list[str]) -> list[str]:
-    return [*globs, *(f"{glob}*" for glob in globs if glob and "." not in glob)]
+    short = [glob for glob in globs if len(glob) <= GLOB_CHARS]
+    return [*short, *(f"{glob}*" for glob in short if glob and "." not in glob)]
 
 
 def _ini(section: str) -> Callable[[bytes], Mapping[str, Any]]:
@@ -197,7 +206,7 @@ def _ini(section: str) -> Callable[[bytes], Mapping[str, Any]]:
         parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
         try:
             parser.read_string(source.decode(errors="replace"))
-        except configparser.Error:
+        except (configparser.Error, AttributeError):  # a key's missing value goes on
             return {}
         if not parser.has_section(section):
             return {}
@@ -211,7 +220,7 @@ def _toml(source: bytes) -> Mapping[str, Any]:
         data: Any = tomllib.loads(source.decode())
         found = data.get("tool", {}).get("pytest", {})
         options = {**found.get("ini_options", {}), **found}
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return {}
     return options
 

@@ -124,6 +124,29 @@ def test_a_tasks_own_guards_hold(tmp_path: Path) -> None:
     assert codes(seen(tmp_path / "b", forged, guarded=guarded)) == {"VERDICT_FORGE"}
 
 
+def test_sources_that_cannot_matter_are_not_parsed(tmp_path: Path) -> None:
+    many: dict[str, Content] = {f"app/a{n}.py": "x = 1\n" * 60_000 for n in range(30)}
+
+    assert seen(tmp_path, many).checks == ()
+
+
+def test_more_suspicious_source_than_can_be_read_is_a_failed_check(
+    tmp_path: Path,
+) -> None:
+    flood = {f"app/a{n:02}.py": f"# _exit {'x' * 990_000}\n" for n in range(12)}
+    left: dict[str, Content] = {**flood, "app/z.py": "import os\nos._exit(0)\n"}
+
+    found = seen(tmp_path, left)
+
+    assert [check.passed for check in found.checks] == [False]
+
+
+def test_an_exit_in_other_letters_is_read_too(tmp_path: Path) -> None:
+    found = seen(tmp_path, {"app/sol.py": "import os\nos._\uff45xit(0)\n"})
+
+    assert [str(item.code) for item in found.suspicions] == ["EARLY_EXIT"]
+
+
 def test_odd_names_are_shown_printably(tmp_path: Path) -> None:
     found = seen(tmp_path, {"srv/a\x1b[2J": "x"})
 

@@ -167,6 +167,26 @@ def test_a_name_with_control_characters_is_refused(tmp_path: Path) -> None:
     assert "control" in found.checks[0].reason
 
 
+def test_a_path_that_no_program_could_open_is_a_failed_check(tmp_path: Path) -> None:
+    state = frozen(tmp_path, {"app/out.txt": "5"})
+    _nest(state.root / "app", name="a" * 250, levels=20)
+
+    found = take(state, tmp_path / "in", "/app")
+
+    assert [check.passed for check in found.checks] == [False]
+    assert "bytes" in found.checks[0].reason
+
+
+def _nest(folder: Path, *, name: str, levels: int) -> None:
+    here = os.open(folder, os.O_RDONLY)
+    for _level in range(levels):
+        os.mkdir(name, dir_fd=here)
+        there = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = there
+    os.close(here)
+
+
 def test_names_that_are_no_utf8_cross(tmp_path: Path) -> None:
     state = frozen(tmp_path, {"app/\udcff": "x", "app/é": "y"})
 

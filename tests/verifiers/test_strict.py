@@ -27,6 +27,8 @@ def test_what_is_no_strict_json_is_refused(raw: bytes) -> None:
         ([1, 2], [2, 1]),
         (None, 0),
         (1.1, 1.0),
+        (10**400, 1.0),
+        (-(10**400), 0.5),
     ],
 )
 def test_values_that_only_look_alike_differ(found: Any, wanted: Any) -> None:

@@ -12,7 +12,13 @@ from tests.verifiers.builders import check, context, frozen
 
 def passes(tmp_path: Path, **row: Any) -> bool:
     state = frozen(
-        tmp_path, {"srv/share/a": "text\n", "srv/link": "-> share/a", "srv/s": None}
+        tmp_path,
+        {
+            "srv/share/a": "text\n",
+            "srv/link": "-> share/a",
+            "srv/s": None,
+            "srv/loop": "-> loop",
+        },
     )
     (state.root / "srv/share/a").chmod(0o640)
     spec = check("system_files", paths=[row])
@@ -48,6 +54,8 @@ def test_what_holds_passes(tmp_path: Path, row: dict[str, Any]) -> None:
         {"path": "/srv/link", "type": "file"},
         {"path": "/srv/link", "target": "share/b"},
         {"path": "/srv/s", "equals": ""},
+        {"path": "/srv/loop/a"},
+        {"path": "/srv/loop/a", "exists": False},
     ],
 )
 def test_what_does_not_hold_fails(tmp_path: Path, row: dict[str, Any]) -> None:

@@ -74,6 +74,10 @@ def test_a_hook_that_the_repository_had_is_not_the_agents() -> None:
         ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = ['--deselect=x']\n"),
         ("pyproject.toml", "[tool.pytest.ini_options]\npython_files = 'none.py'\n"),
         ("pytest.ini", "[pytest]\npython_functions = never_*\n"),
+        ("pytest.ini", f"[pytest]\npython_files = {'*a' * 50_000}\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = 5\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\npython_files = 5\n"),
+        ("pyproject.toml", f"[tool.pytest]\naddopts{'.a' * 9_000} = 1\n"),
     ],
 )
 def test_options_that_change_results_are_seen(name: str, source: str) -> None:
@@ -95,6 +99,8 @@ def test_options_that_change_results_are_seen(name: str, source: str) -> None:
         ("setup.cfg", "[metadata]\nname = x\n"),
         ("setup.cfg", "no section"),
         ("pytest.ini", "[pytest]\npython_functions = test check_*\n"),
+        ("pytest.ini", "[pytest]\nkey\n  and more\n"),
+        ("pyproject.toml", f"a = {'[' * 20_000}"),
     ],
 )
 def test_harmless_options_are_nobodys_business(name: str, source: str) -> None:
