@@ -8,8 +8,7 @@ from rlvr_envs.errors import SandboxError
 from rlvr_envs.relational import DdlStage, RowKind
 from rlvr_envs.sandbox.postgres.clone import Clone
 from rlvr_envs.sandbox.postgres.roles import Rights
-
-from .conftest import MakeClone
+from tests.databases import MakeClone
 
 
 def owner(clone: Clone, *statements: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 from rlvr_envs.sandbox.postgres.clone import Clone
 from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
-
-from .conftest import MakeClone
+from tests.databases import MakeClone
 
 READ_ONLY_ATTACKS = (
     "COMMIT; UPDATE orders SET status='paid'; SELECT 1",

@@ -1,0 +1,1 @@
+"""Databases and services: transactions on real PostgreSQL, judged by rows."""

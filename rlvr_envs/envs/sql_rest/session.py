@@ -1,0 +1,140 @@
+"""What an agent can do with a database, each as one call that always returns."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from psycopg.pq import TransactionStatus
+
+from rlvr_envs.envs.sql_rest.observation import render
+from rlvr_envs.envs.sql_rest.wire import Answer, Wire
+from rlvr_envs.records import ErrorKind, Event, ToolResult
+from rlvr_envs.sandbox.postgres.clone import Clone
+
+SHOWN_NAME = "agent"
+"""What the names of the episode's database and role, which differ, are shown as."""
+
+_DENIED = "42501"
+_STATES = {
+    TransactionStatus.INTRANS: "[a transaction is open]",
+    TransactionStatus.INERROR: "[the transaction failed: ROLLBACK ends it]",
+}
+_RESTARTED = "[the session was lost and a new one opened; what it held is undone]"
+
+
+class SqlSession:
+    """The agent's door to its clone: one session that lasts from call to call.
+
+    A call never raises for what the agent did. A session that the agent or a
+    limit ended is replaced, and the observation says so.
+
+    Args:
+        clone: It outlives the session, which does not own it.
+        step_timeout_s: Wall time of one call; the agent cannot raise it.
+        limit_rows: Rows shown of one answer.
+        limit_bytes: Bytes of values shown of one answer.
+
+    Raises:
+        ValueError: If the timeout is not positive and finite.
+        SandboxError: If the server is gone.
+    """
+
+    def __init__(
+        self,
+        clone: Clone,
+        *,
+        step_timeout_s: float = 30.0,
+        limit_rows: int = 200,
+        limit_bytes: int = 32_768,
+    ) -> None:
+        self._step_timeout_s = _seconds(step_timeout_s)
+        self._clone = clone
+        self._limit_rows = limit_rows
+        self._limit_bytes = limit_bytes
+        self._left_s = math.inf
+        self._wire = self._open()
+
+    def limit_s(self, seconds: float) -> None:
+        """Say how much of the episode's time is left for the coming call.
+
+        Raises:
+            ValueError: If it is not positive and finite.
+        """
+        self._left_s = _seconds(seconds)
+
+    def sql(self, statement: str) -> ToolResult:
+        """Run one statement as the agent's role.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        left_s, self._left_s = self._left_s, math.inf
+        try:
+            query = statement.encode()
+        except UnicodeEncodeError:
+            query = b"\0"
+        if b"\0" in query:
+            text = "A statement is Unicode text without NULs."
+            return ToolResult(text, ok=False, error_kind=ErrorKind.INVALID_ARGUMENTS)
+        limit_s = min(left_s, self._step_timeout_s)
+        answer = self._wire.run(query, time.monotonic() + limit_s)
+        notes = self._notes(answer, limit_s)
+        limit = "episode" if left_s < self._step_timeout_s else "step"
+        return self._result(answer, notes, limit if answer.timed_out else "")
+
+    def _notes(self, answer: Answer, limit_s: float) -> list[str]:
+        notes = []
+        if answer.timed_out:
+            notes.append(f"[the statement was stopped after {limit_s:g} s]")
+        if answer.lost:
+            self._wire = self._open()
+            notes.append(_RESTARTED)
+        state = _STATES.get(self._wire.transaction)
+        return [*notes, state] if state else notes
+
+    def _result(self, answer: Answer, notes: list[str], limit: str) -> ToolResult:
+        text = self._plain("\n".join([render(answer), *notes]))
+        return ToolResult(
+            text,
+            ok=answer.error is None and not answer.timed_out,
+            error_kind=_error_kind(answer),
+            timed_out=answer.timed_out,
+            limit=limit,
+            bytes_total=answer.bytes_total,
+            raw=text.encode(),
+            events=self._events(answer),
+            omitted_bytes=answer.bytes_total - answer.bytes_kept,
+        )
+
+    def _events(self, answer: Answer) -> tuple[Event, ...]:
+        events = []
+        if answer.error is not None and answer.error.state == _DENIED:
+            events.append(Event("denied", detail=self._plain(answer.error.message)))
+        if answer.lost:
+            events.append(Event("session_restarted"))
+        return tuple(events)
+
+    def _plain(self, text: str) -> str:
+        return text.replace(self._clone.name, SHOWN_NAME)
+
+    def _open(self) -> Wire:
+        return Wire(
+            self._clone.open_agent(),
+            limit_rows=self._limit_rows,
+            limit_bytes=self._limit_bytes,
+        )
+
+
+def _error_kind(answer: Answer) -> ErrorKind:
+    if answer.timed_out:
+        return ErrorKind.TIMEOUT
+    if answer.lost:
+        return ErrorKind.SHELL_LOST
+    return ErrorKind.TOOL_ERROR if answer.error is not None else ErrorKind.NONE
+
+
+def _seconds(value: float) -> float:
+    if isinstance(value, bool) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"Seconds must be positive and finite, not {value!r}.")
+    return float(value)
