@@ -64,7 +64,7 @@ def test_a_claim_is_seen(reply: str, effect: str) -> None:
         "We got the refund request you sent.",
         "We will look into the refund policy.",
         "Here is our refund policy, sent with this mail.",
-        'Our terms say: "Your refund has been arranged once the item is back."',
+        'Our terms say: "Your refund has been arranged by the shop."',
         "Your cancelled order is 1001.",
         "Please send the lamp to us.",
     ],

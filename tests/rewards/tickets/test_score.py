@@ -28,6 +28,7 @@ from tests.rewards.tickets.builders import (
     case,
     entries,
     no_deadline,
+    note,
     refund,
     rollout,
     rollouts,
@@ -99,6 +100,22 @@ def test_the_lower_of_two_caps_wins() -> None:
     assert score.raw > 0.55
     assert score.final == 0.30
     assert score.lowest == "unauthorised_write"
+
+
+def test_the_lower_cap_wins_wherever_it_stands_in_the_table() -> None:
+    tagged = case(privacy=PRIVACY)
+    whim = refund(values={"amount_cents": 4250, "reason": "mood"})
+
+    score = score_ticket(tagged, rollout(whim, note("to ada@example.org")))
+
+    assert [guard.cap for guard in score.fired] == [0.45, 0.25]
+    assert score.final == 0.25
+    assert score.lowest == "privacy_violation"
+
+
+def test_a_case_that_does_not_fit_its_world_is_not_scored() -> None:
+    with pytest.raises(ValueError, match="sla has no 'hours'"):
+        score_ticket(case(deadline_s="sla.hours"), NULL)
 
 
 def test_a_write_counts_only_where_the_ledger_has_it() -> None:
