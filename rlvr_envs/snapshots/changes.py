@@ -30,6 +30,13 @@ from rlvr_envs.state import Change
 FEW = 32
 """Names in a folder up to which each is looked for by itself."""
 
+LONGEST = 4096
+"""Characters of a path beyond which a folder is named, but not entered.
+
+No program opens what lies deeper by its path, and the paths of all folders of a deep
+tree together take gigabytes.
+"""
+
 
 def changes(
     upper: Path, layers: Sequence[Layer], *, id_base: int = AGENT_ID_BASE
@@ -38,7 +45,7 @@ def changes(
 
     A copy that overlayfs made and nobody altered is no change, and modification
     times alone are none either. Everything in a removed or covered folder is listed
-    one by one, as is everything in an added one.
+    one by one, as is everything in an added one, down to paths of `LONGEST`.
 
     Args:
         upper: Writable layer of an overlay (redirects and metacopy off) that nobody
@@ -125,6 +132,8 @@ class _Comparison:
         """Compare what is in the folder where the walk stands."""
         folders: list[tuple[str, bool]] = []
         self.pending.append(folders)
+        if len(self.prefix) > LONGEST:
+            return
         with os.scandir(self.folder) as scanned:
             entries = list(scanned)
         maybe = self._maybe_known(entries)
