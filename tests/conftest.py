@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from rlvr_envs.errors import SnapshotError
 from rlvr_envs.records import Places, Snapshot
 from rlvr_envs.snapshots.store import ImageStore
 
 DEFAULT_IMAGE = "base"
+
+settings.register_profile("project", deadline=None, print_blob=True)
+settings.load_profile("project")
 
 
 @pytest.fixture(scope="session")
