@@ -193,13 +193,13 @@ class Clone:
             grader=sql.Identifier(self._cluster.grader),
             privileges=sql.SQL("CONNECT" if reads else "CONNECT, TEMPORARY"),
         )
-        self.admin.execute(statement)
-        for name, value in self.access.settings().items():
-            self.admin.execute(
-                sql.SQL("ALTER ROLE {} SET {} = {}").format(
-                    sql.Identifier(self.name), sql.Identifier(name), value
-                )
+        settings = [
+            sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                sql.Identifier(self.name), sql.Identifier(name), value
             )
+            for name, value in self.access.settings().items()
+        ]
+        self.admin.execute(sql.SQL("; ").join([statement, *settings]))
 
     def _make_slot(self) -> None:
         """Make it once no older write is open; one that is too old is ended."""

@@ -78,8 +78,17 @@ class Cluster:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be used: open, and its server running."""
-        return not self._closed and (self._server is None or self._server.alive)
+        """Whether it can be used: open, its server running, and not born again.
+
+        A server that lost a process to a signal ends all sessions and goes on.
+        """
+        if self._closed or not (self._server is None or self._server.alive):
+            return False
+        try:
+            self.admin.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
 
     def connect(
         self, database: str, *, user: str = "", password: str = "", options: str = ""

@@ -24,6 +24,9 @@ from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
 from rlvr_envs.sandbox.postgres.sharing import Source
 
 SMALL = Seed("CREATE TABLE t AS SELECT 1 AS a;")
+LEFT = SHARED_MEMORY / (
+    f"rlvr-pg-{Path('/proc/self/ns/pid').stat().st_ino}-{os.getpid()}-1-left"
+)
 TRAINER = """
 import sys
 from rlvr_envs.sandbox.postgres.cluster import Cluster
@@ -80,6 +83,7 @@ def servers_in(folder: str) -> list[int]:
 def shared() -> Iterator[Source]:
     """The server that environments of this process share."""
     source = Source()
+    LEFT.mkdir(exist_ok=True)
     try:
         sharing.lease(SMALL, Access(), source=source, pool_size=1).close()
     except MissingRequirement as error:
@@ -144,6 +148,24 @@ def test_it_listens_on_its_socket_alone(cluster: Cluster) -> None:
     assert row == ("",)
 
 
+def test_a_start_sweeps_what_the_dead_left(shared: Source) -> None:
+    assert not LEFT.exists()
+
+
+def test_a_cluster_that_exists_serves_as_well(cluster: Cluster) -> None:
+    source = Source(dsn=cluster._conninfo)
+
+    clone = sharing.lease(SMALL, Access(), source=source, pool_size=1)
+
+    assert clone.open_agent().execute("SELECT a FROM t").fetchone() == (1,)
+    assert clone._cluster._server is None
+    clone.close()
+    roles = set(clone._cluster.roles())
+    sharing.close_clusters()
+    assert clone.name not in cluster.databases()
+    assert clone._cluster.grader in roles - set(cluster.roles())
+
+
 def test_a_killed_keeper_takes_the_server_with_it(shared: Source) -> None:
     clone = sharing.lease(SMALL, Access(), source=shared)
     owned = clone._cluster._server
@@ -155,6 +177,23 @@ def test_a_killed_keeper_takes_the_server_with_it(shared: Source) -> None:
     assert until(lambda: agent_is_cut_off(agent))
     with pytest.raises(SandboxError):
         clone.ledger()
+    again = sharing.lease(SMALL, Access(), source=shared, pool_size=1)
+    assert again.open_agent().execute("SELECT a FROM t").fetchone() == (1,)
+    again.close()
+    clone.close()
+
+
+def test_a_crash_of_the_server_costs_its_episodes_and_no_other(
+    shared: Source,
+) -> None:
+    clone = sharing.lease(SMALL, Access(), source=shared, pool_size=1)
+    agent = clone.open_agent()
+    os.kill(agent.info.backend_pid, signal.SIGKILL)
+
+    assert until(lambda: agent_is_cut_off(agent))
+    assert until(lambda: not clone._cluster.alive)
+    with pytest.raises(SandboxError):
+        clone.freeze()
     again = sharing.lease(SMALL, Access(), source=shared, pool_size=1)
     assert again.open_agent().execute("SELECT a FROM t").fetchone() == (1,)
     again.close()
