@@ -78,7 +78,9 @@ class Manifest:
         """
         if name not in self.stacks:
             known = ", ".join(sorted(self.stacks))
-            raise ValueError(f"No wrapper stack is called {name!r}. There are: {known}.")
+            raise ValueError(
+                f"No wrapper stack is called {name!r}. There are: {known}."
+            )
         return self.stacks[name]
 
     def sandbox(self, name: str) -> str:
