@@ -41,7 +41,14 @@ def turn_of(
     looking, and its arguments are the action as it was given.
     """
     parsed = parse_call(action)
-    malformed = ToolCall("", {"action": str(action)})
-    call = parsed if isinstance(parsed, ToolCall) else malformed
+    call = parsed if isinstance(parsed, ToolCall) else _malformed(action)
     category = categories.get(call.name, ToolCategory.OBSERVE)
     return Turn.from_info(call, str(observation), info, category=category)
+
+
+def _malformed(action: Any) -> ToolCall:
+    try:
+        text = str(action)
+    except (ValueError, RecursionError):  # a very long number, very deep nesting
+        text = f"<{type(action).__name__}>"
+    return ToolCall("", {"action": text})

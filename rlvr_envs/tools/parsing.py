@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from rlvr_envs.records import ErrorKind, ToolCall, ToolResult
 
 MAX_ACTION_CHARS = 8 << 20
 MAX_DEPTH = 64
+MAX_VALUES = 20_000
+"""In one action, nested ones counted; no tool takes as many."""
+
+MAX_INT_BITS = 4096
 EXPECTED = '{"name": "<tool>", "arguments": {...}}'
 _SHOWN_CHARS = 80
 _WRAPPER_KEYS = frozenset({"id", "type", "function", "index"})
@@ -50,7 +54,7 @@ def _read(action: object) -> dict[str, Any]:
     if isinstance(action, str):
         value = _parse_json(action, "The action")
     elif isinstance(action, Mapping):
-        value = _plain(action, depth=0)
+        value = _copy(action)
     else:
         raise _Malformed(
             f"An action is a JSON string or a mapping, not {type(action).__name__}."
@@ -79,7 +83,7 @@ def _parse_json(text: str, what: str) -> Any:
         ) from None
     except ValueError as error:
         raise _Malformed(f"{what} is not JSON ({shown(str(error))}).") from None
-    return _plain(value, depth=0)
+    return _copy(value)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -102,19 +106,34 @@ def _finite(text: str) -> float:
     return value
 
 
-def _plain(value: object, *, depth: int) -> Any:
+def _copy(value: object) -> Any:
     """Copy JSON data, so that nobody else's later change reaches it."""
+    return _plain(value, 0, iter(range(MAX_VALUES)))
+
+
+def _plain(value: object, depth: int, room: Iterator[int]) -> Any:
     if depth > MAX_DEPTH:
         raise _Malformed(f"It is nested more than {MAX_DEPTH} levels deep.")
-    if value is None or isinstance(value, bool | int | str):
+    if next(room, None) is None:
+        raise _Malformed(f"It holds more than {MAX_VALUES} values.")
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, int):
+        return _short(value)
     if isinstance(value, float):
         return _finite(repr(float(value)))
     if isinstance(value, Mapping):
-        return {_key(key): _plain(part, depth=depth + 1) for key, part in value.items()}
+        return {_key(key): _plain(part, depth + 1, room) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part, depth=depth + 1) for part in value]
+        return [_plain(part, depth + 1, room) for part in value]
     raise _Malformed(f"A value of type {type(value).__name__} is not JSON.")
+
+
+def _short(value: int) -> int:
+    """Refuse integers that Python would not print."""
+    if value.bit_length() > MAX_INT_BITS:
+        raise _Malformed(f"An integer of {value.bit_length()} bits is out of range.")
+    return value
 
 
 def _key(key: object) -> str:
