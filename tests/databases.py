@@ -23,6 +23,18 @@ INSERT INTO readings VALUES (1, 1.0, 0), (2, 2.5, 1.5);
 CREATE SEQUENCE tickets;
 """)
 
+READ_ONLY_ATTACKS = (
+    "COMMIT; UPDATE orders SET status='paid'; SELECT 1",
+    "/*hi*/ COMMIT; DELETE FROM orders",
+    "COPY (SELECT 1) TO PROGRAM 'touch {file}'",
+    "SELECT pg_read_file('/etc/passwd')",
+    "SET ROLE postgres",
+    "SET default_transaction_read_only=off; UPDATE orders SET total=0",
+    "INSERT INTO notes VALUES ('x')",
+    "CREATE TEMP TABLE orders (id int)",
+    "SELECT nextval('tickets')",
+)
+
 MakeClone = Callable[..., Clone]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 from psycopg.pq import TransactionStatus
 
@@ -21,6 +22,30 @@ _STATES = {
     TransactionStatus.INERROR: "[the transaction failed: ROLLBACK ends it]",
 }
 _RESTARTED = "[the session was lost and a new one opened; what it held is undone]"
+
+_COLUMNS = """
+SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) AS relation,
+  CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'view' ELSE 'table' END AS kind,
+  a.attname AS column, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
+  CASE WHEN a.attnotnull THEN 'not null' END AS nullable,
+  pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS default
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relkind IN ('r', 'p', 'v', 'm') AND NOT a.attisdropped
+  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'rlvr_audit')
+ORDER BY n.nspname, c.relname, a.attnum
+"""
+_CONSTRAINTS = """
+SELECT c.conrelid::pg_catalog.regclass AS relation, c.conname AS constraint,
+  pg_catalog.pg_get_constraintdef(c.oid) AS definition
+FROM pg_catalog.pg_constraint c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace
+WHERE c.conrelid <> 0 AND c.contype <> 'n' AND n.nspname !~ '^pg_'
+  AND n.nspname <> 'information_schema'
+ORDER BY n.nspname, c.conrelid::pg_catalog.regclass::text, c.conname
+"""
 
 
 class SqlSession:
@@ -82,6 +107,22 @@ class SqlSession:
         notes = self._notes(answer, limit_s)
         limit = "episode" if left_s < self._step_timeout_s else "step"
         return self._result(answer, notes, limit if answer.timed_out else "")
+
+    def schema(self) -> ToolResult:
+        """Return columns and constraints, read in the agent's own session.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        left_s = self._left_s
+        columns = self.sql(_COLUMNS)
+        if not columns.ok:
+            return columns
+        self._left_s = left_s
+        constraints = self.sql(_CONSTRAINTS)
+        text = f"{columns.text}\n\n{constraints.text}"
+        total = columns.bytes_total + constraints.bytes_total
+        return replace(constraints, text=text, bytes_total=total, raw=text.encode())
 
     def _notes(self, answer: Answer, limit_s: float) -> list[str]:
         notes = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from rlvr_envs.envs.sql_rest.session import SqlSession
 from rlvr_envs.records import ErrorKind
 from rlvr_envs.sandbox.postgres.roles import Rights
-from tests.databases import MakeClone
+from tests.databases import READ_ONLY_ATTACKS, MakeClone
 
 Open = Callable[..., SqlSession]
 
@@ -68,6 +69,36 @@ def test_a_call_takes_one_statement(opened: Open, statement: str) -> None:
     assert session.sql("SELECT count(*) FROM orders WHERE total = 0").text == (
         "count\n0\n(1 row)"
     )
+
+
+def test_a_read_only_door_writes_nothing(clone_of: MakeClone) -> None:
+    clone = clone_of(Rights.READ)
+    session = SqlSession(clone)
+    session.sql("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
+
+    for statement in READ_ONLY_ATTACKS:
+        result = session.sql(statement.format(file="/tmp/p"))  # noqa: S108 - never made
+        assert result.error_kind is ErrorKind.TOOL_ERROR
+        assert re.match(r"ERROR \w{5}: ", result.text)
+        assert session.sql("SELECT 1 AS one").ok
+    clone.freeze()
+    assert clone.diff().empty
+
+
+def test_the_schema_shows_columns_and_constraints(opened: Open) -> None:
+    text = opened().schema().text
+
+    assert 'public.orders,table,total,"numeric(10,2)",,' in text
+    assert "orders,orders_pkey,PRIMARY KEY (id)" in text
+    assert "rlvr_" not in text
+
+
+def test_a_schema_cannot_be_read_in_a_failed_transaction(opened: Open) -> None:
+    session = opened()
+    session.sql("BEGIN")
+    session.sql("SELECT 1/0")
+
+    assert "25P02" in session.schema().text
 
 
 def test_a_denied_statement_is_an_event(opened: Open) -> None:

@@ -11,19 +11,8 @@ import pytest
 from rlvr_envs.sandbox.postgres.clone import Clone
 from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
-from tests.databases import MakeClone
+from tests.databases import READ_ONLY_ATTACKS, MakeClone
 
-READ_ONLY_ATTACKS = (
-    "COMMIT; UPDATE orders SET status='paid'; SELECT 1",
-    "/*hi*/ COMMIT; DELETE FROM orders",
-    "COPY (SELECT 1) TO PROGRAM 'touch {file}'",
-    "SELECT pg_read_file('/etc/passwd')",
-    "SET ROLE postgres",
-    "SET default_transaction_read_only=off; UPDATE orders SET total=0",
-    "INSERT INTO notes VALUES ('x')",
-    "CREATE TEMP TABLE orders (id int)",
-    "SELECT nextval('tickets')",
-)
 WRITER_ATTACKS = (
     "TRUNCATE orders",
     "DROP TABLE orders",

@@ -16,8 +16,10 @@ from rlvr_envs.sandbox.postgres.templates import Template
 CHINOOK = Path(__file__).parents[4] / "shared/corpora/chinook/Chinook_PostgreSql.sql"
 
 DUMP = r"""
-/* Create database
-   next; to it a comment */
+/*
+   Create database
+   of this name
+*/
 DROP DATABASE IF EXISTS elsewhere;
 CREATE DATABASE elsewhere;
 \connect elsewhere
