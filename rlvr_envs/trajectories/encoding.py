@@ -9,6 +9,9 @@ from typing import Any
 
 MAX_DEPTH = 32
 
+MAX_INT_BITS = 4096
+"""Of an integer that is written out; Python refuses to print much longer ones."""
+
 
 def encode(value: Any) -> bytes:
     """Return compact ASCII JSON with sorted keys, without a line end.
@@ -39,6 +42,8 @@ def _scalar(value: Any) -> Any:
     item = value.item() if hasattr(value, "item") and hasattr(value, "dtype") else value
     if isinstance(item, float):
         return item if math.isfinite(item) else str(item)
+    if isinstance(item, int) and item.bit_length() > MAX_INT_BITS:
+        return f"<int of {item.bit_length()} bits>"
     if item is None or isinstance(item, (bool, int, str)):
         return item
     if isinstance(item, (bytes, bytearray)):

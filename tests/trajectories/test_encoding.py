@@ -55,6 +55,10 @@ def test_what_json_cannot_say_is_replaced_by_a_word(value: Any, said: Any) -> No
     assert json.loads(encode({"value": value})) == {"value": said}
 
 
+def test_an_integer_too_long_to_print_is_told_by_its_size() -> None:
+    assert json.loads(encode({"offset": 10**5000})) == {"offset": "<int of 16610 bits>"}
+
+
 def test_an_endless_value_ends() -> None:
     endless: list[Any] = []
     endless.append(endless)
