@@ -6,12 +6,13 @@ import atexit
 import contextlib
 import os
 import secrets
+import stat
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rlvr_envs.confinement import Confinement
@@ -26,6 +27,7 @@ from rlvr_envs.records import (
 )
 from rlvr_envs.sandbox.base import (
     AGENT_IDS,
+    HARNESS_FOLDER,
     VERIFIER_IDS,
     Bind,
     Process,
@@ -60,6 +62,16 @@ ENVIRONMENT = {
 
 DRAIN_S = 5.0
 VERDICT_BYTES = 1 << 20
+
+NO_START = 127
+"""Exit status of a command that a final root, as it was left, cannot run."""
+
+POINTS = (FIXTURES, SUBMISSION, HARNESS_FOLDER, "/proc", "/dev", "/sys")
+"""Folders of a final root that something is mounted on."""
+
+
+class _CannotStart(SandboxError):
+    """The sandbox stands, but the command's program cannot be executed."""
 
 
 class PristineRunner:
@@ -104,15 +116,19 @@ class PristineRunner:
 
         Raises:
             SandboxError: If the sandbox failed, or the pristine image has no such
-                program.
+                program. That a final root cannot run it is its agent's doing: then
+                the exit code is `NO_START`.
         """
+        if request.final_root and (obstacle := self._obstacle()):
+            return RunResult(NO_START, b"", f"{obstacle} is no folder".encode())
         sandbox = self._make(self._spec(request))
         with contextlib.ExitStack() as stack:
             pipes = [stack.enter_context(_Pipe(size)) for size in _sizes(request)]
             result = self._within(sandbox, request, pipes)
         streams = [pipe.data for pipe in pipes]
         verdict = streams[2] if request.verdict_fd else b""
-        return replace(result, stdout=streams[0], stderr=streams[1], verdict=verdict)
+        told = result.stderr or streams[1]
+        return replace(result, stdout=streams[0], stderr=told, verdict=verdict)
 
     def examine(self, request: ExamineRequest) -> Examination:
         """Run held-out tests; one that takes its examiner down is tried once more.
@@ -168,6 +184,15 @@ class PristineRunner:
         digest = digest_of(["final", str(self._final_root)])
         return Snapshot((Layer(digest, self._final_root, shifted=True),))
 
+    def _obstacle(self) -> str:
+        """Return what stands in the final root where a folder has to be, if anything."""
+        for point in POINTS if self._final_root else ():
+            for path in (*reversed(PurePosixPath(point).parents[:-1]), point):
+                place = f"{self._final_root}{path}"
+                if os.path.lexists(place) and not stat.S_ISDIR(os.lstat(place).st_mode):
+                    return str(path)
+        return ""
+
     def _within(
         self, sandbox: Sandbox, request: RunRequest, pipes: list[_Pipe]
     ) -> RunResult:
@@ -175,6 +200,10 @@ class PristineRunner:
             sandbox.start()
             process = _spawn(sandbox, request, pipes)
             code = process.wait(request.timeout_s)
+        except _CannotStart as error:
+            if not request.final_root:
+                raise
+            return RunResult(NO_START, b"", str(error).encode())
         finally:
             sandbox.destroy()
         return RunResult(-1 if code is None else code, b"", b"", timed_out=code is None)
@@ -198,7 +227,7 @@ def _spawn(sandbox: Sandbox, request: RunRequest, pipes: list[_Pipe]) -> Process
             user=request.user,
         )
     except OSError as error:
-        raise SandboxError(
+        raise _CannotStart(
             f"The verifier's command {request.argv[0]!r} cannot start: {error}.",
             remedy="The image needs that program.",
         ) from None

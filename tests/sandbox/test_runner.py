@@ -150,6 +150,39 @@ def test_the_final_root_can_be_run_on_without_being_changed(
         assert seen.stdout == b"1000 600\n"
 
 
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("touch /verifier", b"/verifier is no folder"),
+        ("ln -s /srv /submission", b"/submission is no folder"),
+        ("rm -rf /sys; ln -s /srv /sys", b"/sys is no folder"),
+        ("rm -f /usr/bin/sh /usr/bin/dash", b"'/bin/sh' cannot start"),
+        ("rm -f /lib64", b"'/bin/sh' cannot start"),
+    ],
+)
+def test_a_final_root_that_was_left_unusable_fails_its_command(
+    make: object,
+    namespaces: type[NamespaceSandbox],
+    base_snapshot: Snapshot,
+    places: Places,
+    script: str,
+    reason: bytes,
+) -> None:
+    with namespaces(SandboxSpec(base_snapshot), places) as agent:
+        with Path(os.devnull).open("r+b") as null:
+            fds = [null.fileno()] * 3
+            env = {"PATH": "/usr/bin:/bin"}
+            process = agent.spawn([*SHELL, script], fds=fds, env=env, user=0)
+            process.wait(10)
+        agent.kill()
+        runner: PristineRunner = make(agent.view())  # type: ignore[operator]
+
+        done = shell(runner, "true", final_root=True)
+
+    assert done.exit_code == 127
+    assert reason in done.stderr
+
+
 def test_a_judgements_folder_is_named_after_its_owner(
     namespaces: type[NamespaceSandbox], base_snapshot: Snapshot, places: Places
 ) -> None:
