@@ -67,7 +67,7 @@ def test_a_process_that_writes_all_the_time_breaks_nothing(make: MakeEnv) -> Non
     env.reset()
     run(env, "(while :; do mkdir -p /app/x/y; rm -rf /app/x; done) & echo on")
 
-    for _ in range(20):
+    for _ in range(200):
         diff(env)
 
     assert run(env, "kill %1; echo off")[0] == "off"
