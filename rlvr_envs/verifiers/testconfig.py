@@ -35,6 +35,18 @@ HARMLESS_OPTIONS = (
     "-l",
     "--doctest-modules",
     "--import-mode=*",
+    "-x",
+    "--exitfirst",
+    "--maxfail=*",
+    "--disable-warnings",
+    "--no-header",
+    "--cov",
+    "--cov=*",
+    "--cov-report=*",
+    "--ff",
+    "--failed-first",
+    "--log-level=*",
+    "--log-cli-level=*",
 )
 """What in ``addopts`` changes how results look, never what they are."""
 

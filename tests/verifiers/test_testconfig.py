@@ -97,6 +97,7 @@ def test_options_that_change_results_are_seen(name: str, source: str) -> None:
         ),
         ("pyproject.toml", "[tool.pytest.ini_options]\npython_files = 'test_*.py'\n"),
         ("setup.cfg", "[metadata]\nname = x\n"),
+        ("tox.ini", "[pytest]\naddopts = -x --cov=sol --maxfail=3 --no-header\n"),
         ("setup.cfg", "no section"),
         ("pytest.ini", "[pytest]\npython_functions = test check_*\n"),
         ("pytest.ini", "[pytest]\nkey\n  and more\n"),
