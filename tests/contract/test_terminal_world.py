@@ -342,7 +342,7 @@ def _footprint(pid: int) -> dict[str, int]:
     """Count what a process's sandboxes have on this machine."""
     mark = f"-{pid}-"
     cgroups = [path for path in _folders("/sys/fs/cgroup") if mark in path.name]
-    places = [path for path in Path(Places().run).rglob("*") if mark in str(path)]
+    places = [path for path in _folders(str(Places().run)) if mark in path.name]
     mounts = Path("/proc/self/mountinfo").read_text().count(mark)
     return {"cgroups": len(cgroups), "places": len(places), "mounts": mounts}
 
