@@ -17,6 +17,7 @@
  * confines anybody; it only makes two runs agree.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,9 @@
 #include <unistd.h>
 
 extern char **environ;
+
+/* The oldest name, so that images with an older C library can load this. */
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 
 enum { SETTING_COUNT = 5, SETTING_LENGTH = 64, MOST_VARIABLES = 4096 };
 
@@ -109,12 +113,26 @@ static void share_counter(void) {
     append_number(append(end, " /clock-"), (unsigned long)counter_owner);
 }
 
-__attribute__((destructor)) static void drop_counter(void) {
+static void drop_counter(void) {
     char path[SETTING_LENGTH];
     if (counter_owner == 0 || counter_owner != getpid()) return;
     append_number(append(path, "/dev/shm/sem.clock-"), (unsigned long)counter_owner);
     unlink(path);
     unlink(counter_path);
+    counter_owner = 0;
+}
+
+typedef int entry(int (*)(int, char **, char **), int, char **, void (*)(void),
+                  void (*)(void), void (*)(void), void *);
+
+/* Every program passes here after all constructors: libfaketime has mapped the
+ * counter, and its files can go, so that no killed process leaves any. */
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
+                      void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end) {
+    entry *real = (entry *)dlsym(RTLD_NEXT, "__libc_start_main");
+    drop_counter();
+    return real(main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 static void read_seed(void) {

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,8 @@ _START_S = 15.0
 _POLL_S = 0.03
 _QUIET_S = 0.25
 _REST_S = 3.0
+_COMMAND_BYTES = 12_000
+_PIECE_CHARS = 2_000
 _OPTIONS = (
     ("status", "off"),
     ("history-limit", "2000"),
@@ -107,10 +109,11 @@ class Screen:
             keys: tmux key names or text, in order, none of them empty.
             literal: Whether key names, too, are text.
         """
-        flags = ("-l",) if literal else ()
-        # tmux takes a last semicolon for the end of its own command.
-        safe = [f"{key[:-1]}\\;" if key.endswith(";") else key for key in keys]
-        self._tmux("send-keys", *flags, "-t", _TARGET, "--", *safe)
+        for part, as_text in _parts(keys, literal=literal):
+            flags = ("-l",) if as_text else ()
+            # tmux takes a last semicolon for the end of its own command.
+            safe = [f"{key[:-1]}\\;" if key.endswith(";") else key for key in part]
+            self._tmux("send-keys", *flags, "-t", _TARGET, "--", *safe)
 
     def settle(self, deadline: float) -> str:
         """Wait until the screen rests, and return it.
@@ -218,3 +221,24 @@ def _await(fifo: int) -> None:
     ready.register(fifo, select.POLLIN)
     if not ready.poll(_START_S * 1000):
         raise ScreenFailed("tmux did not come up")
+
+
+def _parts(
+    keys: Sequence[str], *, literal: bool
+) -> Iterator[tuple[Sequence[str], bool]]:
+    """Yield what one tmux command can carry, and whether it is text in any case."""
+    part: list[str] = []
+    room = _COMMAND_BYTES
+    for key in keys:
+        size = len(key.encode()) + 2
+        if size > room and part:
+            yield part, literal
+            part, room = [], _COMMAND_BYTES
+        if size > _COMMAND_BYTES:
+            for start in range(0, len(key), _PIECE_CHARS):
+                yield [key[start : start + _PIECE_CHARS]], True
+            continue
+        part.append(key)
+        room -= size
+    if part:
+        yield part, literal

@@ -1,8 +1,8 @@
 r"""The agent's bash: one process, driven from outside the text it reads or prints.
 
 The shell runs `DRIVER`, a loop that reports, waits and evaluates. Two descriptors
-belong to the driver: a socket (60), on which it reads the identity of the next
-command and writes ``identity status pid``, and a memory file (61) that holds the
+belong to the driver: a socket (200), on which it reads the identity of the next
+command and writes ``identity status pid``, and a memory file (201) that holds the
 command itself, ended by a NUL. While a command is evaluated both are closed; the
 copies that bash keeps to restore them are closed on exec, so that no program
 inherits them. Standard input is empty, standard output and error are one pipe.
@@ -35,8 +35,9 @@ from dataclasses import dataclass
 from rlvr_envs.envs.terminal.capture import BLOCK_BYTES, Capture, Sink
 from rlvr_envs.sandbox.base import Process, Sandbox
 
-CHANNEL_FD = 60
-COMMAND_FD = 61
+_MOST_PIDS = 1 << 22
+CHANNEL_FD = 200
+COMMAND_FD = 201
 
 # One line, so that the line numbers in bash's messages are those of the command.
 # A backslash keeps aliases out, `builtin` keeps functions out. A command that bash
@@ -286,7 +287,7 @@ class Shell:
         """
         identity, _, rest = line.partition(b" ")
         status, _, pid = rest.partition(b" ")
-        if not (status.isdigit() and pid.isdigit()):
+        if not (_is_number(status, 255) and _is_number(pid, _MOST_PIDS)):
             return self._distrust()
         current, previous = self._ids
         if identity == current and identity:
@@ -305,6 +306,11 @@ class Shell:
     def _reap(self) -> Ended:
         status = self._process.wait(_REAP_S)
         return Ended(-1 if status is None else status, lost=True)
+
+
+def _is_number(text: bytes, most: int) -> bool:
+    """Whether a report's field is what only the driver writes there."""
+    return text.isdigit() and len(text) <= len(str(most)) and int(text) <= most
 
 
 def _spawn_in(sandbox: Sandbox, launch: Launch, fds: tuple[int, ...]) -> Process:

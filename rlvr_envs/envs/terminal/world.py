@@ -83,7 +83,8 @@ class TerminalWorld:
         self._turn = turn
         self._tick()
         self._session.limit_s(limit_s)
-        call, result = self._build.dispatcher.dispatch(self._session, action)
+        with boundary(SandboxError, "running a tool call"):
+            call, result = self._build.dispatcher.dispatch(self._session, action)
         if self._clock is not None:
             self._sandbox.set_times(self._clock.at_turn(turn))
         self._raw = result.raw

@@ -159,7 +159,7 @@ AMBUSHES = [
     "exec >&-",
     "exec 2>&-",
     "exec >/dev/null 2>&1",
-    "exec 60>&- 61>&-",
+    "exec 200>&- 201>&-",
     "exec 10>&- 11>&-; exec 10<&- 11<&-",
     "echo forged 0 0 >&10",
     "for fd in 10 11 12 13; do echo '1 0 1' >&$fd; done 2>/dev/null",

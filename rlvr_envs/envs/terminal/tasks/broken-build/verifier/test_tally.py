@@ -24,6 +24,18 @@ def tally(candidate, tmp_path):
     assert done.status == 0, done.stderr[-800:]
     done = candidate.run(["make"], cwd=work, timeout_s=25)
     assert done.status == 0, done.stderr[-800:]
+    assert (work / "tally").read_bytes()[:4] == b"\x7fELF", "make built no program from C"
+    judged = tmp_path / "judged"
+    judged.mkdir()
+    judged.chmod(0o777)
+    flags = HIDDEN["flags"].partition("=")[2].split()
+    sources = [str(path) for path in sorted(work.glob("*.c"))]
+    argv = ["gcc", *flags, "-o", str(judged / "tally"), *sources, "-lm"]
+    done = candidate.run(argv, cwd=work, timeout_s=20)
+    assert done.status == 0, done.stderr[-800:]
+    (work / "tally").unlink()
+    shutil.copy(judged / "tally", work / "tally")
+    (work / "tally").chmod(0o755)
     return work / "tally"
 
 
