@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc libc6-dev git mmdebstrap tmux python3-venv ca-certificates
-TEST_PACKAGES := docker.io
+TEST_PACKAGES := docker.io procps util-linux
 EXTRAS := terminal,docker,openai,plot,sql,dev
 
 .PHONY: help setup system demo test lint types floors unit soak bench clean

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -10,6 +12,9 @@ from rlvr_envs.records import Places, Snapshot
 from rlvr_envs.snapshots.store import ImageStore
 
 DEFAULT_IMAGE = "base"
+
+# A job that a shell started in the background ignores it; so would all children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("project", deadline=None, print_blob=True)
 settings.load_profile("project")

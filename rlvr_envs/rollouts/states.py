@@ -127,9 +127,10 @@ def unpack(archive: Path, digest: str, store: Path) -> Unpacked:
             boundary(SnapshotError, f"unpacking {archive.name}"),
             tarfile.open(archive) as tar,
         ):
-            tar.extractall(  # noqa: S202  # the filter holds every member inside
-                folder, numeric_owner=True, filter=_admitted
-            )
+            # Every member is admitted by ourselves: Debian 12's Python has no filters.
+            tar.extraction_filter = staticmethod(lambda item, _path: item)
+            members = (_admitted(item, folder) for item in tar)
+            tar.extractall(folder, members, numeric_owner=True)  # noqa: S202
             _dress_again(tar, folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -137,18 +138,26 @@ def unpack(archive: Path, digest: str, store: Path) -> Unpacked:
     return Unpacked(Layer(digest=digest, path=folder), folder)
 
 
-def _admitted(item: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    """Return a member as it is, if it stays inside and is no real device."""
-    tarfile.tar_filter(item, path)
+def _admitted(item: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
+    """Return a member as it is, if it stays inside and is no real device.
+
+    Called just before the member is laid: links laid earlier count.
+    """
+    parts = Path(item.name).parts
+    inside = Path(folder, *parts[:-1]).resolve()
+    if item.name.startswith("/") or ".." in parts or not _beneath(inside, folder):
+        raise SnapshotError(f"The state leads out of itself: {item.name}.")
     if item.isdev() and not item.isfifo():
         whiteout = item.ischr() and (item.devmajor, item.devminor) == (0, 0)
         if not whiteout:
             raise SnapshotError(f"The state holds a device: {item.name}.")
-    if item.islnk():
-        target = Path(path, item.linkname).resolve()
-        if not target.is_relative_to(Path(path).resolve()):
-            raise SnapshotError(f"The state links out of itself: {item.name}.")
+    if item.islnk() and not _beneath(Path(folder, item.linkname).resolve(), folder):
+        raise SnapshotError(f"The state links out of itself: {item.name}.")
     return item
+
+
+def _beneath(path: Path, folder: Path) -> bool:
+    return path.is_relative_to(folder.resolve())
 
 
 def _dress_again(tar: tarfile.TarFile, folder: Path) -> None:
