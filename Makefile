@@ -58,7 +58,7 @@ unit:
 	@$(BIN)/python -m pytest
 
 soak: setup
-	@$(BIN)/rlvr bench soak --env rlvr/Terminal-v0 -n 2000
+	@$(BIN)/rlvr bench soak --env rlvr/Terminal-v0 --task log-forensics -n 2000
 	@$(BIN)/python -m pytest -m slow
 
 bench: setup
