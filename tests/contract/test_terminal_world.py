@@ -378,3 +378,36 @@ def test_a_decoy_is_harmless_to_read_and_shows_who_submits_it(make: MakeEnv) -> 
 
     assert honest["tamper"] == []
     assert thief["tamper"] == ["ANSWER_READ"]
+
+
+def test_a_forged_exit_status_fools_the_shell_alone(make_vec: Any) -> None:
+    forge = 'printf "%s 99999999999999999999999999 %s\\n" "$__rlvr_id" $$ >&10; true'
+    envs = make_vec(2, task=TASK)
+    envs.reset()
+
+    infos = envs.step([bash(forge), bash("echo on")])[4]
+
+    assert all(-1 <= int(code) <= 255 for code in infos["exit_code"])
+    assert envs.step([bash("echo back")] * 2)[0] == ("back", "back")
+
+
+def test_two_megabytes_of_keys_are_typed_and_never_raise(make: MakeEnv) -> None:
+    env = make(task=TASK)
+    env.reset()
+    keys = {"keys": ["x" * 8192] * 256}
+
+    info = env.step({"name": "send_keys", "arguments": keys})[4]
+
+    assert "outcome" not in info
+    assert run(env, "echo on")[0] == "on"
+
+
+def test_killed_programs_leave_no_clock_files(make: MakeEnv) -> None:
+    env = make(task=TASK)
+    env.reset()
+
+    shown, _ = run(
+        env, "for i in $(seq 50); do yes | head -1; done >/dev/null; ls /dev/shm"
+    )
+
+    assert shown == ""
