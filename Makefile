@@ -66,4 +66,5 @@ bench: setup
 	  $(BIN)/rlvr bench $$what --env rlvr/Terminal-v0; done
 
 clean:
-	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	  .hypothesis .import_linter_cache
