@@ -205,6 +205,7 @@ class Outcome:
         reward: In [0, 1]; 0.0 whenever the status is tampered or infra_error.
         efficiency_penalty: What hygiene took off a win, in reward units.
         collateral: Paths, rows or services changed outside the declared set.
+        details: Plain data of a rubric with more to say than its reward.
 
     Raises:
         ValueError: If the reward is not finite, out of range, or above zero for
@@ -221,6 +222,7 @@ class Outcome:
     collateral: tuple[str, ...] = ()
     efficiency_penalty: float = 0.0
     reason: str = ""
+    details: JsonObject = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.reward) and 0.0 <= self.reward <= 1.0):
@@ -252,6 +254,7 @@ class Outcome:
             "collateral": list(self.collateral),
             "efficiency_penalty": float(self.efficiency_penalty),
             "reason": self.reason,
+            "details": dict(self.details),
         }
 
 
@@ -334,11 +337,12 @@ class Verification:
     """How a task is judged.
 
     Attributes:
-        mode: ``artifacts`` (declared files only cross) or ``system`` (the whole
-            final root, read-only).
+        mode: ``artifacts`` (declared files only cross), ``system`` (the whole final
+            root, read-only) or ``database`` (rows, definitions and side effects).
         artifacts: Absolute files or folders that the submission consists of.
         writes: Globs of paths that an honest solution may change; a change
-            elsewhere is collateral.
+            elsewhere is collateral. A row is ``/rows/<schema>.<table>/<key>``, a
+            definition ``/catalogue/<kind>/<name>``.
         guarded: Globs whose change is tampering, beside the built-in ones.
         checks: In order; all must pass.
         timeout_s: Wall time for all checks together.

@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from rlvr_envs.records import ErrorKind, ToolCall, ToolCategory
 
 Row = Mapping[str, str | None]
 """Column name to the value's text, as the server prints it; ``None`` is NULL."""
@@ -30,6 +33,7 @@ class RowChange:
         new: The row after; empty for a delete and a truncate.
         xid: Transaction that wrote it; 0 where only the outcome is known. It
             tells which changes belong together, and differs between runs.
+        turn: Turn in which it was committed, from 1; 0 where that is not known.
     """
 
     table: str
@@ -37,6 +41,7 @@ class RowChange:
     old: Row = field(default_factory=dict)
     new: Row = field(default_factory=dict)
     xid: int = 0
+    turn: int = 0
 
 
 class DdlStage(StrEnum):
@@ -150,3 +155,92 @@ class DatabaseDiff:
     def empty(self) -> bool:
         """Whether nothing differs."""
         return not (self.rows or self.catalogue or self.unread)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One line of the tool log.
+
+    Attributes:
+        turn: From 1.
+        state: SQLSTATE that a refused statement was answered with; empty if none.
+        message: The server's message beside it.
+    """
+
+    turn: int
+    call: ToolCall
+    category: ToolCategory
+    ok: bool = True
+    error_kind: ErrorKind = ErrorKind.NONE
+    state: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpExchange:
+    """One request at the service's door, as the service itself saw it.
+
+    Attributes:
+        turn: From 1.
+        path: As the agent wrote it, query included.
+        operation: Of the route that answered, such as ``create_refund``; empty
+            where none did.
+        reads: Whether the operation declares that it only looks.
+        parameters: Of path, query and body, once validated; empty if they were not.
+        status: As answered.
+        idempotency_key: Empty if the request carried none.
+        replayed: Whether the answer was an earlier one's, by that key.
+    """
+
+    turn: int
+    method: str
+    path: str
+    operation: str
+    reads: bool
+    parameters: Mapping[str, Any]
+    status: int
+    answer: Any
+    idempotency_key: str = ""
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One call that the sink of webhooks recorded; the agent cannot reach it.
+
+    Attributes:
+        turn: From 1.
+        name: Of the webhook, such as ``refund.created``.
+        status: As the sink answered.
+    """
+
+    turn: int
+    name: str
+    body: Any
+    status: int
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What the harness found of a database episode; ``facts["database"]``.
+
+    Attributes:
+        ended: What sessions were in the middle of when the freeze ended them.
+        calls: The tool log, in order.
+        exchanges: At the agent's HTTP door, in order.
+        deliveries: At the sink, in order.
+        answer: What ``submit`` carried; empty if nothing.
+        ended_s: World time of the last turn, in seconds since 1970.
+        times_s: World time of each turn, in order, likewise.
+    """
+
+    diff: DatabaseDiff
+    ledger: Ledger
+    ended: tuple[str, ...] = ()
+    calls: tuple[Called, ...] = ()
+    exchanges: tuple[HttpExchange, ...] = ()
+    deliveries: tuple[Delivered, ...] = ()
+    answer: str = ""
+    ended_s: float = 0.0
+    times_s: tuple[float, ...] = ()

@@ -175,6 +175,37 @@ class Examiner(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """What a grader's query found.
+
+    Attributes:
+        rows: Column name to value: int, float, str, bool, `Decimal`, date or
+            ``None``, as the database types them; floats may be NaN.
+        problem: Why it did not run to its end on this state; empty if it did.
+    """
+
+    rows: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
+
+
+@runtime_checkable
+class Queries(Protocol):
+    """A runner that reads the final database as the grader's own role."""
+
+    def query(self, statement: str, values: Mapping[str, Any]) -> QueryResult:
+        """Run one reading statement.
+
+        Args:
+            statement: Qualified names; a value of `values` stands as ``%(name)s``.
+            values: Plain data.
+
+        Raises:
+            SandboxError: If the database is gone.
+            VerifierError: If the statement is wrong on the untouched database too.
+        """
+
+
 @runtime_checkable
 class Lodges(Protocol):
     """A runner that gives each judgement a folder of its own."""

@@ -90,7 +90,7 @@ def _check_recipe(file: Path, recipe: Recipe) -> None:
         problem = _problem(spec)
         if problem:
             raise TaskError(f"File {spec.path!r} {problem}.", file=file)
-    for name in ("values", "hidden"):
+    for name in ("values", "hidden", "service"):
         try:
             _canonical(getattr(recipe, name))
         except (TypeError, ValueError) as error:
@@ -160,6 +160,7 @@ def _content(recipe: Recipe) -> list[str | bytes]:
     parts.append(_canonical([list(command) for command in recipe.setup]))
     parts.append(_canonical(recipe.refs))
     parts += [_canonical(recipe.values), _canonical(recipe.hidden)]
+    parts += [recipe.database, _canonical(recipe.service)]
     return parts
 
 

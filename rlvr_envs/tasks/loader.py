@@ -57,12 +57,13 @@ def load_task(folder: Path, *, validate: OptionsCheck = accept) -> Task:
         tags=tuple(data["tags"]),
         image=data.get("image", "base"),
         user=data.get("user", 1000),
-        workdir=data["workdir"],
+        workdir=data.get("workdir", "/"),
         epoch_s=_epoch(marked),
         version=data["version"],
         budget=dict(data.get("budget", {})),
         env=dict(data.get("env", {})),
         verification=_verification(marked, folder),
+        world=dict(data.get("world", {})),
     )
 
 
@@ -137,12 +138,12 @@ def _verification(marked: Marked, folder: Path) -> Verification:
         if name in names[:index]:
             at = ("verification", "checks", index, "name")
             raise marked.error(at, f"Two checks are named {name!r}.")
-    if data["mode"] == "artifacts" and not data["artifacts"]:
+    if data["mode"] == "artifacts" and not data.get("artifacts"):
         where = ("verification", "artifacts")
         raise marked.error(where, "Mode artifacts needs at least one artifact.")
     return Verification(
         mode=data["mode"],
-        artifacts=tuple(data["artifacts"]),
+        artifacts=tuple(data.get("artifacts", ())),
         writes=tuple(data["writes"]),
         checks=tuple(
             VerifierSpec(row["kind"], row["name"], row.get("options", {}))

@@ -52,12 +52,11 @@ CHECK = _record({"kind": _NAME, "name": _NAME}, {"options": {"type": "object"}})
 
 VERIFICATION = _record(
     {
-        "mode": {"enum": ["artifacts", "system"]},
-        "artifacts": _PATHS,
+        "mode": {"enum": ["artifacts", "system", "database"]},
         "writes": _PATHS,
         "checks": {"type": "array", "minItems": 1, "items": CHECK},
     },
-    {"guarded": _PATHS, "timeout_s": _POSITIVE},
+    {"artifacts": _PATHS, "guarded": _PATHS, "timeout_s": _POSITIVE},
 )
 
 TASK = _record(
@@ -65,12 +64,13 @@ TASK = _record(
         "title": _TEXT,
         "difficulty": {"enum": ["easy", "medium", "hard"]},
         "tags": {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True},
-        "workdir": _PATH,
         "epoch": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"},
         "version": {"type": "integer", "minimum": 1},
         "verification": VERIFICATION,
     },
     {
+        "workdir": _PATH,
+        "world": {"type": "object"},
         "image": _NAME,
         "user": {"enum": [0, 1000]},
         "budget": BUDGET,

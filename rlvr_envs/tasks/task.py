@@ -41,6 +41,9 @@ class Recipe:
             were laid, without a network; what they change is sealed in the layer.
         values: Public values, put into the instruction's ``{placeholders}``.
         hidden: Plain JSON data for the verifier alone (``/verifier/hidden.json``).
+        database: SQL script that makes the database; empty where a task has none.
+        service: Plain JSON data for the mock service: settings, faults, recorded
+            exchanges, other parties' writes. The agent sees what the service shows.
         refs: Full names of the git refs that a repository may have beside the
             branch of its ``HEAD``, by the repository's absolute path.
     """
@@ -50,6 +53,8 @@ class Recipe:
     values: Mapping[str, Any] = field(default_factory=dict)
     hidden: Mapping[str, Any] = field(default_factory=dict)
     refs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    database: str = ""
+    service: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Task:
         version: Of the generator; a new one makes new instances.
         budget: What differs from the environment's `Budget`, by field name.
         env: Environment variables of the agent's shell, beside the fixed ones.
+        world: What else the modality builds its world from, as its room says.
     """
 
     name: str
@@ -79,6 +85,7 @@ class Task:
     budget: Mapping[str, float]
     env: Mapping[str, str]
     verification: Verification
+    world: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
