@@ -11,6 +11,7 @@ _NAME = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]*$"}
 _PATH = {"type": "string", "pattern": r"^/"}
 _PATHS = {"type": "array", "items": _PATH, "uniqueItems": True}
 _POSITIVE = {"type": "number", "exclusiveMinimum": 0}
+_CAPPED = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.9}
 _CODES = {
     "type": "array",
     "items": {"enum": [str(code) for code in TamperCode]},
@@ -81,7 +82,13 @@ TASK = _record(
 CHEATS = {
     "type": "array",
     "minItems": 2,
-    "items": _record({"name": _NAME, "calls": CALLS}, {"flag": _CODES, "why": _TEXT}),
+    "items": {
+        **_record(
+            {"name": _NAME, "calls": CALLS},
+            {"flag": _CODES, "why": _TEXT, "at_most": _CAPPED},
+        ),
+        "not": {"required": ["flag", "at_most"]},
+    },
 }
 
 TWINS = {

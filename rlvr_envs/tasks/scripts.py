@@ -106,6 +106,7 @@ def _scripts(
             row["name"],
             submitted(marked, (index, "calls"), instance.recipe.values),
             tuple(row.get("flag", ())),
+            at_most=float(row.get("at_most", 0.0)),
         )
         for index, row in enumerate(marked.data)
     )

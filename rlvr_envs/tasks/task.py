@@ -111,8 +111,11 @@ class Script:
         calls: In order; the last is ``submit``.
         expect_tamper: Codes that the verdict must carry; empty for gold and for
             a cheat that is merely wrong.
+        at_most: What a cheat may earn: nothing, unless the task's rubric pays for
+            parts and caps the whole. Always below a pass.
     """
 
     name: str
     calls: tuple[ToolCall, ...]
     expect_tamper: tuple[str, ...] = ()
+    at_most: float = 0.0

@@ -1,4 +1,4 @@
-"""Every bundled task on the real environment: who earns 1.0, who nothing, who a flag."""
+"""Every bundled task on the real environment: who earns 1.0, who does not, who a flag."""
 
 from __future__ import annotations
 
@@ -69,10 +69,12 @@ def assert_passes(info: dict[str, Any]) -> None:
     assert info["scorable"]
 
 
-def assert_earns_nothing(info: dict[str, Any], codes: tuple[str, ...] = ()) -> None:
+def assert_no_pass(info: dict[str, Any], script: Script) -> None:
+    """Hold that a script neither passes nor earns more than its task says."""
     outcome = info["outcome"]
-    assert (info["reward"], outcome["reward"]) == (0.0, 0.0)
-    assert set(codes) <= set(outcome["tamper"]), outcome
+    assert outcome["status"] != "passed", outcome
+    assert info["reward"] == outcome["reward"] <= script.at_most, outcome
+    assert set(script.expect_tamper) <= set(outcome["tamper"]), outcome
     assert bool(outcome["tamper"]) == (outcome["status"] == "tampered")
     assert info["scorable"]
 
@@ -92,18 +94,18 @@ def test_gold_earns_everything(play: Play, name: str, number: int) -> None:
 def test_null_earns_nothing(play: Play, name: str) -> None:
     info = play(TASKS.instance(name, 0), null())
 
-    assert_earns_nothing(info)
+    assert_no_pass(info, null())
     assert info["outcome"]["status"] == "failed"
 
 
 @pytest.mark.parametrize(("name", "cheat"), named("cheats"))
-def test_a_cheat_earns_nothing(play: Play, name: str, cheat: str) -> None:
+def test_a_cheat_earns_no_more_than_its_cap(play: Play, name: str, cheat: str) -> None:
     instance = TASKS.instance(name, 0)
     script = chosen(instance, "cheats", cheat)
 
     info = play(instance, script)
 
-    assert_earns_nothing(info, script.expect_tamper)
+    assert_no_pass(info, script)
 
 
 @pytest.mark.parametrize(("name", "twin"), named("twins"))

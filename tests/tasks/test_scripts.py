@@ -49,6 +49,14 @@ def test_cheats_carry_their_codes(tmp_path: Path) -> None:
     assert (second.name, second.expect_tamper) == ("second", ())
 
 
+def test_a_cheat_earns_nothing_unless_its_task_caps_it(tmp_path: Path) -> None:
+    capped = "- name: a\n  at_most: 0.35\n  calls: [{submit: {}}]\n"
+    plain = "- name: b\n  calls: [{submit: {}}]\n"
+    instance = made(tmp_path, {"cheats.yaml": capped + plain})
+
+    assert [script.at_most for script in cheats(instance)] == [0.35, 0.0]
+
+
 def test_cheats_and_twins_may_be_absent(tmp_path: Path) -> None:
     instance = made(tmp_path, {"cheats.yaml": None, "twins.yaml": None})
 
@@ -71,6 +79,18 @@ BROKEN = {
         "- name: a\n  calls: [{submit: {}}]\n- name: a\n  calls: [{submit: {}}]\n",
         3,
         "'a' stands twice",
+    ),
+    "a cap that would pass": (
+        "cheats.yaml",
+        "- name: a\n  calls: [{submit: {}}]\n- name: b\n  at_most: 0.9\n  calls: [{submit: {}}]\n",
+        4,
+        "0.9 is greater than or equal to the maximum",
+    ),
+    "a cap on tampering": (
+        "cheats.yaml",
+        "- name: a\n  calls: [{submit: {}}]\n- name: b\n  at_most: 0.3\n  flag: [EGRESS]\n  calls: [{submit: {}}]\n",
+        3,
+        "is wrong",
     ),
     "one cheat alone": ("cheats.yaml", "- name: a\n  calls: [{submit: {}}]\n", 1, "is wrong"),
     "an unknown key": ("twins.yaml", "- name: a\n  flag: [EGRESS]\n  calls: [{submit: {}}]\n", 2, "'flag' is unknown"),
