@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from urllib.parse import quote
 
-from rlvr_envs.records import ErrorKind, ToolCall, ToolCategory
+from rlvr_envs.records import ErrorKind, ToolCall, ToolCategory, digest_of
 
 Row = Mapping[str, str | None]
 """Column name to the value's text, as the server prints it; ``None`` is NULL."""
@@ -34,6 +35,8 @@ class RowChange:
         xid: Transaction that wrote it; 0 where only the outcome is known. It
             tells which changes belong together, and differs between runs.
         turn: Turn in which it was committed, from 1; 0 where that is not known.
+        key: Columns of the table's primary key, in order; empty if it has none, or
+            it is not known.
     """
 
     table: str
@@ -42,6 +45,19 @@ class RowChange:
     new: Row = field(default_factory=dict)
     xid: int = 0
     turn: int = 0
+    key: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """``/rows/<table>/<key>``: the key's values percent-encoded, with commas.
+
+        A row of a table without a key is named by a digest of its values.
+        """
+        row = self.new or self.old
+        if self.key:
+            return f"/rows/{self.table}/{','.join(quote(str(row[name]), safe='') for name in self.key)}"
+        parts = [f"{name}={value!r}" for name, value in sorted(row.items())]
+        return f"/rows/{self.table}/~{digest_of(parts).removeprefix('sha256:')[:12]}"
 
 
 class DdlStage(StrEnum):
@@ -132,6 +148,29 @@ class CatalogueChange:
     name: str
     old: str = ""
     new: str = ""
+
+    @property
+    def path(self) -> str:
+        """``/catalogue/<kind>/<name>``.
+
+        Of a relation that stayed what it is, the kind is ``table``, ``view``,
+        ``index`` or ``sequence``.
+        """
+        kinds = {_RELATIONS.get(text[:6]) for text in (self.old, self.new) if text}
+        told = kinds.pop() if self.kind == "relation" and len(kinds) == 1 else None
+        return f"/catalogue/{told or self.kind}/{self.name}"
+
+
+_RELATIONS = {
+    "kind r": "table",
+    "kind p": "table",
+    "kind v": "view",
+    "kind m": "view",
+    "kind i": "index",
+    "kind I": "index",
+    "kind S": "sequence",
+}
+"""How a relation's definition begins."""
 
 
 @dataclass(frozen=True, slots=True)

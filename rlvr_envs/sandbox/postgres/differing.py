@@ -86,12 +86,14 @@ def _paired(table: Table, old: list[Row], new: list[Row]) -> Iterator[RowChange]
         key = _key(table, row)
         if key in arrived:
             paired.add(key)
-            yield RowChange(table.title, RowKind.UPDATE, row, arrived[key])
+            yield RowChange(
+                table.title, RowKind.UPDATE, row, arrived[key], key=table.key
+            )
         else:
-            yield RowChange(table.title, RowKind.DELETE, old=row)
+            yield RowChange(table.title, RowKind.DELETE, old=row, key=table.key)
     for row in new:
         if not table.key or _key(table, row) not in paired:
-            yield RowChange(table.title, RowKind.INSERT, new=row)
+            yield RowChange(table.title, RowKind.INSERT, new=row, key=table.key)
 
 
 def _key(table: Table, row: Row) -> tuple[str | None, ...]:
