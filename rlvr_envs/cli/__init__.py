@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench": ("bench", "measure speed, cost and scale"),
     "images": ("images", "list, build, verify and carry base images"),
     "import": ("importing", "turn a foreign task set into ours"),
+    "tickets": ("tickets", "watch the scores of many tickets; let people audit some"),
     "lint-rewards": ("lint_rewards", "check declared reward rules by design rules"),
 }
 """Name to module and help; a command's module is imported when it is called."""
