@@ -21,12 +21,13 @@ from rlvr_envs.records import (
     Outcome,
     Status,
     TamperCode,
+    Verification,
     VerifierSpec,
 )
 from rlvr_envs.state import FrozenState, Lodges, Runner
 from rlvr_envs.tasks.instances import hidden_json
 from rlvr_envs.tasks.task import Instance
-from rlvr_envs.verifiers import decoys, guards, ingest, kinds, manifest
+from rlvr_envs.verifiers import database, decoys, guards, ingest, kinds, manifest
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
 
 HIDDEN_FILE = "hidden.json"
@@ -40,6 +41,7 @@ class Judge:
         pin: Copies a verifier's files if they are what was pinned.
         take: Copies the declared artifacts.
         audit: Holds the changes against the declared write set.
+        audit_database: The same for an episode in a database.
         held: Finds decoys in what was taken.
         kinds: Verifiers by name.
         staging: Where a judgement's folder is made; by default where its runner says.
@@ -48,6 +50,7 @@ class Judge:
     pin: Callable[[Path, Mapping[str, str], Path], None] = manifest.pin
     take: Callable[..., ingest.Ingested] = ingest.ingest
     audit: Callable[..., guards.Audit] = guards.audit
+    audit_database: Callable[[FrozenState, Verification], guards.Audit] = database.audit
     held: Callable[..., list[Evidence]] = decoys.held
     kinds: Mapping[str, type[Verifier]] = field(default_factory=lambda: kinds.KINDS)
     staging: Path | None = None
@@ -84,7 +87,7 @@ class Judge:
             return _altered(str(error))
         (fixtures / HIDDEN_FILE).write_bytes(hidden_json(instance.recipe))
         taken = self._taken(frozen, instance, submission)
-        audit = self.audit(frozen, verification, decoys.decoys_of(instance.digest))
+        audited = self._audited(frozen, instance)
         context = Context(
             verification=verification,
             submission=submission if verification.mode == "artifacts" else frozen.root,
@@ -93,9 +96,17 @@ class Judge:
             runner=runner,
             deadline=deadline,
         )
-        findings = self._verified(frozen, context)
-        audited = Findings(audit.checks, audit.evidence, audit.suspicions)
-        return _outcome([taken, *findings, audited], audit.collateral)
+        return _outcome([taken, *self._verified(frozen, context), audited])
+
+    def _audited(self, frozen: FrozenState, instance: Instance) -> Findings:
+        verification = instance.task.verification
+        if verification.mode == "database":
+            audit = self.audit_database(frozen, verification)
+        else:
+            audit = self.audit(frozen, verification, decoys.decoys_of(instance.digest))
+        return Findings(
+            audit.checks, audit.evidence, audit.suspicions, collateral=audit.collateral
+        )
 
     def _taken(
         self, frozen: FrozenState, instance: Instance, submission: Path
@@ -139,7 +150,7 @@ def _altered(problem: str) -> Outcome:
     return Outcome(Status.TAMPERED, 0.0, evidence=(evidence,), reason=problem)
 
 
-def _outcome(findings: Sequence[Findings], collateral: tuple[str, ...]) -> Outcome:
+def _outcome(findings: Sequence[Findings]) -> Outcome:
     checks = tuple(check for item in findings for check in item.checks)
     failed = [check for check in checks if not check.passed]
     proofs = [proof for item in findings for proof in item.evidence]
@@ -155,12 +166,30 @@ def _outcome(findings: Sequence[Findings], collateral: tuple[str, ...]) -> Outco
         status, reason = Status.PASSED, ""
     return Outcome(
         status,
-        1.0 if status is Status.PASSED else 0.0,
+        0.0 if evidence else _reward(findings),
         checks=checks,
         evidence=evidence,
-        collateral=collateral,
+        collateral=tuple(dict.fromkeys(p for f in findings for p in f.collateral)),
+        efficiency_penalty=max((item.penalty for item in findings), default=0.0),
         reason=reason,
+        details={key: said for f in findings for key, said in f.details.items()},
     )
+
+
+def _reward(findings: Sequence[Findings]) -> float:
+    """Return what a rubric pays, or all or nothing; a failed check beside it, nothing.
+
+    A rubric prices collateral itself, so that the audit's word on it costs no more.
+    """
+    rubrics = [item.reward for item in findings if item.reward is not None]
+    hard = [item for item in findings if item.reward is None]
+    priced = {database.COLLATERAL} if rubrics else set()
+    failed = any(
+        not check.passed and check.name not in priced
+        for item in hard
+        for check in item.checks
+    )
+    return 0.0 if failed else min(rubrics, default=1.0)
 
 
 @contextlib.contextmanager

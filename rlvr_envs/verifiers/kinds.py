@@ -12,6 +12,8 @@ from rlvr_envs.verifiers.ast_diff import AstDiff
 from rlvr_envs.verifiers.command import Command
 from rlvr_envs.verifiers.files import FileContent
 from rlvr_envs.verifiers.pytest import Pytest
+from rlvr_envs.verifiers.sql_invariant import SqlInvariant
+from rlvr_envs.verifiers.sql_rows import SqlRows
 from rlvr_envs.verifiers.system_files import SystemFiles
 from rlvr_envs.verifiers.verifier import Verifier
 
@@ -22,6 +24,8 @@ KINDS: Mapping[str, type[Verifier]] = MappingProxyType(
         "command": Command,
         "ast_diff": AstDiff,
         "system_files": SystemFiles,
+        "sql_invariant": SqlInvariant,
+        "sql_rows": SqlRows,
     }
 )
 
@@ -41,6 +45,8 @@ def validate_options(kind: str, options: JsonObject) -> None:
     if error is not None:
         where = "".join(f"[{part!r}]" for part in error.absolute_path)
         raise ValueError(f"options{where} of {kind}: {error.message}")
+    if flaw := KINDS[kind].flaw(options):
+        raise ValueError(f"options of {kind}: {flaw}")
 
 
 def make(spec: VerifierSpec, kinds: Mapping[str, type[Verifier]] = KINDS) -> Verifier:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,11 +28,20 @@ class Findings:
     Attributes:
         suspicions: Evidence that counts only beside a failed check: where all that
             was asked for is there, it explains nothing.
+        reward: What a rubric pays, in [0, 1], whether or not its checks hold; ``None``
+            of a verifier for which all or nothing is paid.
+        penalty: What the rubric took off for an untidy path, in reward units.
+        collateral: What it found changed beyond what was asked.
+        details: Plain data of a rubric with more to say, by the kind's name.
     """
 
     checks: tuple[Check, ...]
     evidence: tuple[Evidence, ...] = ()
     suspicions: tuple[Evidence, ...] = ()
+    reward: float | None = None
+    penalty: float = 0.0
+    collateral: tuple[str, ...] = ()
+    details: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,19 @@ class Context:
     def left_s(self) -> float:
         """Return the seconds that are left for checks, at least 0."""
         return max(self.deadline - time.monotonic(), 0.0)
+
+    def plain(self, option: Any) -> Any:
+        """Return an option with every ``{hidden: ...}`` in it, however deep, replaced.
+
+        Raises:
+            KeyError: If the hidden data has no such key.
+        """
+        value = self.value(option)
+        if isinstance(value, Mapping):
+            return {key: self.plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.plain(item) for item in value]
+        return value
 
     def value(self, option: Any) -> Any:
         """Return an option's value: itself, or what ``{hidden: dotted.key}`` names.
@@ -94,6 +116,11 @@ class Verifier(ABC):
     def __init__(self, spec: VerifierSpec) -> None:
         self.spec = spec
         self.options = spec.options
+
+    @classmethod
+    def flaw(cls, _options: JsonObject) -> str:
+        """Return what is wrong with options that fit the schema; empty if nothing."""
+        return ""
 
     @abstractmethod
     def verify(self, frozen: FrozenState, context: Context) -> Findings:

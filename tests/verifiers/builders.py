@@ -150,7 +150,7 @@ def context(
     *,
     judged: Verification | None = None,
     hidden: Mapping[str, Any] | None = None,
-    runner: ToyRunner | None = None,
+    runner: Any = None,
 ) -> Context:
     """Return a context with a minute left."""
     return Context(

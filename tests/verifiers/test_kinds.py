@@ -12,6 +12,14 @@ GOOD: dict[str, dict[str, Any]] = {
     "command": {"argv": ["true"], "count": {"pattern": "ok", "expected": 1}},
     "ast_diff": {"path": "/app", "forbid_nodes": ["While"]},
     "system_files": {"paths": [{"path": "/x", "mode": "0640"}]},
+    "sql_invariant": {
+        "statement": "SELECT status FROM public.orders WHERE id = %(id)s",
+        "values": {"id": {"hidden": "id"}},
+        "expect": {"scalar": "shipped"},
+    },
+    "sql_rows": {
+        "rows": [{"table": "public.orders", "kind": "update", "key": {"id": 3}}]
+    },
 }
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -27,6 +35,14 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("ast_diff", {"path": "/app"}),
     ("ast_diff", {"path": "/app", "forbid_nodes": ["Loop"]}),
     ("system_files", {"paths": [{"path": "/x", "mode": "rw"}]}),
+    ("sql_invariant", {"statement": "SELECT 1 AS one"}),
+    (
+        "sql_invariant",
+        {"statement": "SELECT 1", "expect": {"scalar": 1, "empty": True}},
+    ),
+    ("sql_invariant", {"statement": "SELECT 1 FROM orders", "expect": {"scalar": 1}}),
+    ("sql_rows", {"rows": [{"table": "orders", "kind": "update"}]}),
+    ("sql_rows", {"rows": [{"table": "public.orders", "kind": "truncate"}]}),
     ("telepathy", {}),
 ]
 
