@@ -57,6 +57,13 @@ _LEDGER = (
     "pg_copy_.*slot|pg_switch_wal|pg_reload_conf|pg_promote|pg_create_restore_point"
 )
 
+_CATALOGUE = (
+    "class|attribute|attrdef|proc|type|namespace|constraint|trigger|rewrite|index|"
+    "inherits|depend|operator|cast|policy|publication|event_trigger|default_acl|enum|"
+    "extension|language"
+)
+"""Tables of the catalogue that anybody may read, so that only writing is denied."""
+
 _ESCAPE, _PRIV = TamperCode.SANDBOX_ESCAPE, TamperCode.PRIV_ESC
 _HARNESS, _SHADOW = TamperCode.HARNESS_TAMPER, TamperCode.SCHEMA_SHADOW
 
@@ -95,12 +102,14 @@ DENIALS = (
         _PRIV,
         "passwords",
     ),
+    Denial(r"must be owner of database ", _SHADOW, "what a database resolves names by"),
     Denial(
-        r"must be owner of (event trigger|publication|schema|function|database) \S*rlvr",
+        r"must be owner of (event trigger|publication|schema|function) \S*rlvr",
         _HARNESS,
         "a part of the audit",
     ),
     Denial(rf'denied for function "?({_LEDGER})"?$', _HARNESS, "the ledger"),
+    Denial(r"denied to use replication slots", _HARNESS, "the ledger"),
     Denial(
         r"denied for function pg_(terminate|cancel)_backend$",
         _PRIV,
@@ -109,7 +118,15 @@ DENIALS = (
     ),
     Denial(r"denied for schema rlvr_audit$", _HARNESS, "the audit", certain=False),
     Denial(r"[Mm]ust be superuser|denied to create event trigger", _PRIV, "superuser"),
-    Denial(r"must be owner of ", _SHADOW, "another's object", certain=False),
+    Denial(r"denied to create database", _PRIV, "another database", certain=False),
+    Denial(
+        r"must be owner of (?!sequence )", _SHADOW, "another's object", certain=False
+    ),
+    Denial(
+        rf"denied for (schema pg_catalog|table pg_({_CATALOGUE}))$",
+        _SHADOW,
+        "the catalogue",
+    ),
     Denial(r"denied: \"pg_\w+\" is a system catalog", _SHADOW, "the catalogue"),
 )
 """First match decides. Beyond these, a refusal is an ordinary mistake."""
@@ -124,8 +141,10 @@ _HELPERS = frozenset(
         "DROP TABLE",
         "DROP INDEX",
         "DROP SEQUENCE",
+        "ALTER SEQUENCE",
+        "CREATE STATISTICS",
+        "REINDEX",
         "COMMENT",
-        "ANALYZE",
     }
 )
 """What honest work with temporary tables tries, and may roll back."""
