@@ -8,14 +8,20 @@ from types import MappingProxyType
 import jsonschema
 
 from rlvr_envs.records import JsonObject, VerifierSpec
+from rlvr_envs.verifiers.answer import Answer
 from rlvr_envs.verifiers.ast_diff import AstDiff
 from rlvr_envs.verifiers.command import Command
 from rlvr_envs.verifiers.files import FileContent
+from rlvr_envs.verifiers.foreign_keys import ForeignKeys
 from rlvr_envs.verifiers.pytest import Pytest
+from rlvr_envs.verifiers.refund import Refund
+from rlvr_envs.verifiers.rest_audit import RestAudit
 from rlvr_envs.verifiers.sql_invariant import SqlInvariant
 from rlvr_envs.verifiers.sql_rows import SqlRows
 from rlvr_envs.verifiers.system_files import SystemFiles
+from rlvr_envs.verifiers.ticket import TicketRubric
 from rlvr_envs.verifiers.verifier import Verifier
+from rlvr_envs.verifiers.webhook import Webhook
 
 KINDS: Mapping[str, type[Verifier]] = MappingProxyType(
     {
@@ -26,6 +32,12 @@ KINDS: Mapping[str, type[Verifier]] = MappingProxyType(
         "system_files": SystemFiles,
         "sql_invariant": SqlInvariant,
         "sql_rows": SqlRows,
+        "foreign_keys": ForeignKeys,
+        "webhook": Webhook,
+        "rest_audit": RestAudit,
+        "answer": Answer,
+        "refund": Refund,
+        "ticket": TicketRubric,
     }
 )
 

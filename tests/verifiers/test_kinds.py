@@ -20,6 +20,23 @@ GOOD: dict[str, dict[str, Any]] = {
     "sql_rows": {
         "rows": [{"table": "public.orders", "kind": "update", "key": {"id": 3}}]
     },
+    "webhook": {"name": "refund.created", "body": {"order_id": {"hidden": "id"}}},
+    "rest_audit": {"writes": [{"operation": "create_refund", "times": 1}]},
+    "answer": {"type": "integer", "equals": {"hidden": "open_orders"}},
+    "refund": {"rows": {"hidden": "rows"}, "webhook": {"name": "refund.created"}},
+    "ticket": {
+        "case": "case.yaml",
+        "snapshot": {"hidden": "snapshot"},
+        "ticket": {
+            "name": "T-1",
+            "customer": {"hidden": "customer"},
+            "table": "public.tickets",
+            "key": {"id": {"hidden": "ticket"}},
+            "status": "status",
+        },
+        "operations": {"get_order": {"category": "observe"}},
+    },
+    "foreign_keys": {},
 }
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -43,6 +60,16 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("sql_invariant", {"statement": "SELECT 1 FROM orders", "expect": {"scalar": 1}}),
     ("sql_rows", {"rows": [{"table": "orders", "kind": "update"}]}),
     ("sql_rows", {"rows": [{"table": "public.orders", "kind": "truncate"}]}),
+    ("webhook", {"name": "x", "times": -1}),
+    ("rest_audit", {"writes": [{"path": "/x"}]}),
+    ("answer", {"type": "integer"}),
+    ("answer", {"type": "integer", "equals": 2.5}),
+    ("answer", {"type": "decimal", "equals": 2.5}),
+    ("answer", {"type": "text", "equals": "x", "schema": True}),
+    ("answer", {"type": "json", "schema": {"type": "wish"}}),
+    ("refund", {"rows": []}),
+    ("ticket", {**GOOD["ticket"], "operations": {"pay": {"category": "mutate"}}}),
+    ("foreign_keys", {"required": [{"table": "lines"}]}),
     ("telepathy", {}),
 ]
 
