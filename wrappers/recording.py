@@ -1,5 +1,7 @@
 """Record every episode: in memory always, on disk where a folder is given.
 
+The score of a ticket stands beside its trajectory as well, as ``*.score.json``.
+
 A record that cannot be written is no fault of the agent, of the world or of the
 judge, so it costs no episode: the wrapper warns once with the remedy, cuts the file
 to its last whole line, and `last_trajectory` still holds everything. A folder that
@@ -9,6 +11,7 @@ can never be written to is the caller's mistake and is raised by the first `rese
 from __future__ import annotations
 
 import errno
+import json
 import time
 import warnings
 from collections.abc import Mapping
@@ -23,7 +26,13 @@ from rlvr_envs.records import ToolCall, ToolSpec
 from rlvr_envs.tools.parsing import parse_call
 from rlvr_envs.trajectories.encoding import encode
 from rlvr_envs.trajectories.record import SCHEMA, Ending, Kind, Trajectory, Turn
-from rlvr_envs.trajectories.store import Writer, new_writer, parse
+from rlvr_envs.trajectories.store import (
+    SCORE_SUFFIX,
+    SUFFIX,
+    Writer,
+    new_writer,
+    parse,
+)
 
 _HOST_ONLY = frozenset({"record", "places", "folder"})
 _CALLERS_FAULT = frozenset(
@@ -144,6 +153,18 @@ class RecordTrajectory(
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            self._keep_score((outcome or {}).get("details", {}).get("ticket"))
+
+    def _keep_score(self, score: Mapping[str, Any] | None) -> None:
+        """Write a ticket's score beside the trajectory, whose footer has it too."""
+        if score is None or self._path is None:
+            return
+        path = self._path.with_name(self._path.name.removesuffix(SUFFIX) + SCORE_SUFFIX)
+        text = json.dumps(score, indent=2, sort_keys=True) + "\n"
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._fail(error)
 
     def _write(self, *events: Mapping[str, Any]) -> None:
         lines = [encode(event) for event in events]

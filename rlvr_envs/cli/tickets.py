@@ -24,7 +24,8 @@ from rlvr_envs.rewards.tickets.monitors import (
     ticket_breaker,
 )
 from rlvr_envs.rewards.tickets.score import score_json
-from rlvr_envs.rollouts.scored import SCORE_SUFFIX, Found, scored_tickets
+from rlvr_envs.rollouts.scored import Found, scored_tickets
+from rlvr_envs.trajectories.store import SCORE_SUFFIX
 
 PATIENCE = 3
 """Collapsed windows in a row that trip the breaker."""

@@ -15,9 +15,6 @@ from rlvr_envs.rewards.tickets.recorded import parse_score
 from rlvr_envs.trajectories.record import Kind, Trajectory
 from rlvr_envs.trajectories.store import SUFFIX, read
 
-SCORE_SUFFIX = ".score.json"
-"""Ending of a score that stands beside its trajectory."""
-
 
 @dataclass(frozen=True, slots=True)
 class Found:

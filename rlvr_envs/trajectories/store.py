@@ -22,6 +22,9 @@ from rlvr_envs.trajectories.record import SCHEMA, Kind, Trajectory
 
 SUFFIX = ".jsonl"
 
+SCORE_SUFFIX = ".score.json"
+"""Ending of a ticket's score that stands beside its trajectory."""
+
 
 class Writer:
     """Appends lines to one file that nobody else writes.

@@ -119,6 +119,37 @@ def test_what_a_caller_does_to_info_does_not_reach_the_record() -> None:
     assert env.last_trajectory.turns[0].info["tool"] == "add"
 
 
+class Scored(Toy):
+    """Ends with the score of a ticket."""
+
+    @override
+    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        if terminated:
+            info["outcome"]["details"] = {"ticket": {"final": 0.31, "raw": 0.31}}
+        return observation, reward, terminated, truncated, info
+
+
+def test_a_tickets_score_stands_beside_its_trajectory(tmp_path: Path) -> None:
+    env = RecordTrajectory(Scored(), folder=tmp_path)
+    play(env, ADD, SUBMIT)
+
+    (path,) = tmp_path.glob("*.score.json")
+
+    assert json.loads(path.read_text()) == {"final": 0.31, "raw": 0.31}
+    assert env.trajectory_path == path.with_name(
+        path.name.replace(".score.json", ".jsonl")
+    )
+    assert path.read_text().startswith('{\n  "final": 0.31')
+
+
+def test_an_episode_without_a_ticket_leaves_no_score(tmp_path: Path) -> None:
+    play(recorded(tmp_path), ADD, SUBMIT)
+    play(RecordTrajectory(Scored(), folder=None), ADD, SUBMIT)
+
+    assert list(tmp_path.glob("*.score.json")) == []
+
+
 def test_an_abandoned_episode_ends_as_abandoned(tmp_path: Path) -> None:
     env = recorded(tmp_path)
     play(env, ADD)
