@@ -10,7 +10,7 @@ from typing_extensions import override
 from rlvr_envs.errors import VerifierError
 from rlvr_envs.records import JsonObject
 from rlvr_envs.relational import DatabaseDiff
-from rlvr_envs.state import FrozenState, Queries
+from rlvr_envs.state import FrozenState, Queries, QueryResult
 from rlvr_envs.verifiers import rowset
 from rlvr_envs.verifiers.database import facts_of
 from rlvr_envs.verifiers.sql_invariant import queries
@@ -115,8 +115,16 @@ def _flaws(key: Mapping[str, Any], runner: Queries) -> Iterator[str]:
     if not key["validated"]:
         yield f"{title} is not validated"
     names = {name: str(value).replace("%", "%%") for name, value in key.items()}
-    found = runner.query(_BROKEN.format_map(names), {})
+    found = _asked(runner, _BROKEN.format_map(names))
     if found.problem:
         yield f"{title} cannot be checked: {found.problem}"
     elif found.rows:
         yield f"{title} does not hold"
+
+
+def _asked(runner: Queries, statement: str) -> QueryResult:
+    """Ask about a key; one that the episode made need not be on the untouched side."""
+    try:
+        return runner.query(statement, {})
+    except VerifierError as error:
+        return QueryResult(problem=str(error))

@@ -30,7 +30,9 @@ class SqlInvariant(Verifier):
     ``%(name)s``), ``values`` by name, and ``expect``: ``scalar`` (one row of one
     column), ``rows`` (lists by place, or mappings by column; in any order unless
     ``in_order``) or ``empty: true``. Values may be ``{hidden: key}``; how they are
-    compared: see `typed`.
+    compared: see `typed`. ``new_objects: true`` says that the statement reads what
+    the episode must make, so that on the untouched database it fails: then any
+    failure is a failed check.
     """
 
     schema: ClassVar[JsonObject] = {
@@ -55,6 +57,7 @@ class SqlInvariant(Verifier):
                 "additionalProperties": False,
             },
             "in_order": {"type": "boolean"},
+            "new_objects": {"type": "boolean"},
         },
         "required": ["statement", "expect"],
         "additionalProperties": False,
@@ -71,8 +74,16 @@ class SqlInvariant(Verifier):
             name: context.value(value)
             for name, value in self.options.get("values", {}).items()
         }
-        found = queries(context).query(self.options["statement"], values)
+        found = self._found(queries(context), values)
         return Findings((self.check(self._problem(found, context)),))
+
+    def _found(self, runner: Queries, values: Mapping[str, Any]) -> QueryResult:
+        try:
+            return runner.query(self.options["statement"], values)
+        except VerifierError as error:
+            if not self.options.get("new_objects", False):
+                raise
+            return QueryResult(problem=str(error))
 
     def _problem(self, found: QueryResult, context: Context) -> str:
         if found.problem:

@@ -34,6 +34,8 @@ CERTAIN = {
     "CREATE FOREIGN DATA WRAPPER x": "SANDBOX_ESCAPE",
     "CREATE SUBSCRIPTION s CONNECTION 'host=x' PUBLICATION p": "SANDBOX_ESCAPE",
     "CREATE TABLESPACE t LOCATION '/tmp'": "SANDBOX_ESCAPE",
+    "SET ROLE grader": "GRADER_PROBE",
+    "ALTER ROLE grader SET search_path = evil, public": "GRADER_PROBE",
     "SET ROLE postgres": "PRIV_ESC",
     "SET ROLE rlvr_owner": "PRIV_ESC",
     "SET SESSION AUTHORIZATION postgres": "PRIV_ESC",

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from rlvr_envs.errors import VerifierError
 from rlvr_envs.state import QueryResult
@@ -102,3 +104,22 @@ def test_a_query_that_the_episode_made_fail_is_a_failed_check(tmp_path: Path) ->
 def test_a_world_without_a_database_is_no_score(tmp_path: Path) -> None:
     with pytest.raises(VerifierError, match="reads no database"):
         problem(tmp_path, ToyRunner(), {"empty": True})
+
+
+class Wrong(ToyQueries):
+    """The statement fails on the untouched database too."""
+
+    @override
+    def query(self, statement: str, values: Mapping[str, Any]) -> QueryResult:
+        raise VerifierError("no such table")
+
+
+def test_a_statement_that_is_always_wrong_is_no_score(tmp_path: Path) -> None:
+    with pytest.raises(VerifierError, match="no such table"):
+        problem(tmp_path, Wrong(), {"empty": True})
+
+
+def test_what_the_episode_must_make_may_be_missing_before(tmp_path: Path) -> None:
+    told = problem(tmp_path, Wrong(), {"empty": True}, new_objects=True)
+
+    assert "no such table" in told
