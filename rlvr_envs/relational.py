@@ -55,7 +55,9 @@ class RowChange:
         """
         row = self.new or self.old
         if self.key:
-            return f"/rows/{self.table}/{','.join(quote(str(row[name]), safe='') for name in self.key)}"
+            values = [str(row[name]) for name in self.key]
+            coded = [quote(v, safe="", errors="surrogatepass") for v in values]
+            return f"/rows/{self.table}/{','.join(coded)}"
         parts = [f"{name}={value!r}" for name, value in sorted(row.items())]
         return f"/rows/{self.table}/~{digest_of(parts).removeprefix('sha256:')[:12]}"
 

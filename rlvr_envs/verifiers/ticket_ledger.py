@@ -14,7 +14,7 @@ from rlvr_envs.rewards.tickets.inputs import LedgerEntry
 from rlvr_envs.verifiers import typed
 from rlvr_envs.verifiers.tool_log import written
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,100})?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ VALUE: dict[str, Any] = {
 }
 """JSON Schema of a value that an option names."""
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def agrees(found: Any, wanted: Any) -> bool:
@@ -66,8 +66,8 @@ def text_agrees(found: str | None, wanted: Any) -> bool:
     if isinstance(wanted, bool):
         return found == str(wanted).lower()
     if isinstance(wanted, int | float):
-        plain = _NUMBER.fullmatch(found) is not None
-        return plain and bool(Decimal(found) == Decimal(str(wanted)))
+        number = _parsed(found)
+        return number is not None and bool(number == Decimal(str(wanted)))
     if isinstance(wanted, Mapping) and "iso" not in wanted:
         return _named(wanted, _parsed(found))
     if isinstance(wanted, Mapping):
@@ -78,9 +78,9 @@ def text_agrees(found: str | None, wanted: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return False
-    return math.isfinite(value)
+    if isinstance(value, float | Decimal):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _same_number(found: Any, wanted: Any) -> bool:
@@ -98,7 +98,10 @@ def _decimal(found: Any, text: str) -> bool:
 def _float(found: Any, text: str) -> bool:
     if not (_is_exact(found) or isinstance(found, float)):
         return False
-    return _same_or_both_nan(float(found), float(text))
+    try:
+        return _same_or_both_nan(float(found), float(text))
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def _iso(found: Any, text: str) -> bool:
@@ -135,6 +138,10 @@ def _number(text: str) -> Decimal:
         raise ValueError(f"{text!r} is no decimal number.") from None
 
 
-def _parsed(text: str) -> Any:
-    special = text in ("NaN", "Infinity", "-Infinity")
-    return Decimal(text) if special or _NUMBER.fullmatch(text) else None
+def _parsed(text: str) -> Decimal | None:
+    if text not in ("NaN", "Infinity", "-Infinity") and not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all bounds
+        return None

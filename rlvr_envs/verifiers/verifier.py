@@ -127,5 +127,9 @@ class Verifier(ABC):
         """Read the state and say what held."""
 
     def check(self, reason: str = "") -> Check:
-        """Return this verifier's check; an empty reason means that it held."""
-        return Check(self.spec.name, not reason, reason)
+        """Return this verifier's check; an empty reason means that it held.
+
+        A reason may quote what the agent wrote; half characters in it are escaped.
+        """
+        told = reason.encode(errors="backslashreplace").decode()
+        return Check(self.spec.name, not reason, told)

@@ -200,3 +200,10 @@ def test_what_only_looks_like_it_does_not(
 
 def test_an_integer_that_python_does_not_read_is_no_json(tmp_path: Path) -> None:
     assert answered(tmp_path, "9" * 5000, type="json", schema=True) != ""
+
+
+def test_half_characters_of_an_answer_do_not_reach_the_verdict(tmp_path: Path) -> None:
+    told = answered(tmp_path, '{"\\ud800": 1}', type="json", equals={})
+
+    assert "\\ud800 is extra" in told
+    told.encode()
