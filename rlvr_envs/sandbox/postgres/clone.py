@@ -14,6 +14,7 @@ from psycopg import errors, sql
 from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.relational import CatalogueEntry, DatabaseDiff, Ledger
 from rlvr_envs.sandbox.postgres.catalogue import role_settings
+from rlvr_envs.sandbox.postgres.clocking import SessionClocks
 from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, decode
 from rlvr_envs.sandbox.postgres.differing import LIMIT_ROWS, diff
@@ -36,11 +37,6 @@ _ROLE: LiteralString = (
     "GRANT {privileges} ON DATABASE {role} TO {role}; "
     "GRANT CONNECT ON DATABASE {role} TO {grader}"
 )
-_STALE = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE backend_xid IS NOT NULL AND usename LIKE 'rlvr-%%'
-AND xact_start < now() - make_interval(secs => %s)
-"""
 _SESSIONS = """
 SELECT pid, state FROM pg_stat_activity
 WHERE usename = %s AND pid <> pg_backend_pid() ORDER BY pid
@@ -66,6 +62,7 @@ class Clone:
         self._cluster = template.cluster
         self._password = secrets.token_hex(16)
         self._agents: list[Connection] = []
+        self._clocks = SessionClocks(self._cluster.clock)
         self._spare: Connection | None = None
         self._settings: tuple[CatalogueEntry, ...] = ()
         self._grader: Connection | None = None
@@ -84,7 +81,40 @@ class Clone:
         if opened is None or opened.broken:
             opened = self._connect_agent()
         self._agents.append(opened)
+        self._clocks.follow(opened)
         return opened
+
+    @property
+    def virtual_clock(self) -> bool:
+        """Whether the server lets the harness say what time it is."""
+        return self._cluster.clock is not None
+
+    def set_clock(self, epoch_s: float, *, seed: int | None = None) -> None:
+        """Say what time it is for the agent's sessions, from their next statement on.
+
+        Each reading moves it by a microsecond and each wait by its length; it never
+        goes back. Their randomness is a function of the seed and of how much they
+        drew; the first call should name one. Costs a few microseconds. Somebody
+        else's server keeps its own clock.
+
+        Args:
+            epoch_s: In seconds since 1970.
+            seed: Any integer; ``None`` goes on with the one before.
+
+        Raises:
+            MissingRequirement: If a server of our own has no virtual clock.
+        """
+        if self._cluster.clockless is not None:
+            raise self._cluster.clockless
+        self._clocks.set(epoch_s, seed)
+
+    def follow_clock(self, connection: Connection) -> None:
+        """Let another session, such as a service's, live by this clock as well.
+
+        Args:
+            connection: Open, and of this clone.
+        """
+        self._clocks.follow(connection)
 
     def freeze(self) -> tuple[str, ...]:
         """End every session of the agent's; what it did not commit is undone.
@@ -218,7 +248,7 @@ class Clone:
             except errors.QueryCanceled:
                 if time.monotonic() > deadline:
                     raise
-                self.admin.execute(_STALE, [limit_s])
+                self._cluster.lingering.end(self.admin, limit_s=limit_s)
             else:
                 return
 

@@ -14,6 +14,8 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.sandbox.postgres.clocking import ClockTable, Session
+from rlvr_envs.sandbox.postgres.lingering import Lingering
 from rlvr_envs.sandbox.postgres.naming import is_orphan, owned_name
 from rlvr_envs.sandbox.postgres.roles import OWNER, Rights
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
@@ -22,6 +24,7 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 _OLDEST = 170_000
 _CONNECT_S = 30
+_PROBED_S = 86_400
 _HARNESS = {
     "search_path": "pg_catalog",
     "row_security": "off",
@@ -41,6 +44,11 @@ class Cluster:
         conninfo: How a superuser reaches it, without a database.
         server: What to end with it, if it is this process's own.
 
+    Attributes:
+        clock: What sets the wall clock of a session; ``None`` where nothing can.
+        clockless: Why a server of our own has none; ``None`` for somebody's.
+        lingering: Ends sessions of agents that block the making of clones.
+
     Raises:
         MissingRequirement: If it is too old, keeps no logical log, or the user is
             no superuser.
@@ -55,12 +63,16 @@ class Cluster:
         self._closed = False
         self._filler: Connection | None = None
         self._filling = threading.Lock()
+        self.lingering = Lingering()
+        self.clock: ClockTable | None = None
+        self.clockless = server.clockless if server else None
         self.admin = self.connect("postgres")
         try:
             with boundary(SandboxError, "preparing the database cluster"):
                 _require(self.admin)
                 self._sweep()
                 self._make_roles()
+                self._find_clock()
         except BaseException:
             self.admin.close()
             raise
@@ -169,6 +181,22 @@ class Cluster:
         self.admin.close()
         if self._server is not None:
             self._server.close()
+
+    def _find_clock(self) -> None:
+        """Believe in a virtual clock once a session was seen to live by it."""
+        table = self._server.clock if self._server else None
+        if table is None:
+            return
+        with self.connect("postgres") as probe:
+            table.set(Session(probe.info.backend_pid), epoch_s=_PROBED_S, seed=0)
+            row = probe.execute("SELECT extract(epoch FROM now())::bigint").fetchone()
+        if row == (_PROBED_S,):
+            self.clock = table
+        else:
+            self.clockless = MissingRequirement(
+                "The database server did not load its virtual clock.",
+                remedy="set TMPDIR to a folder whose programs may run.",
+            )
 
     def _sweep(self) -> None:
         for name in filter(is_orphan, self.databases()):

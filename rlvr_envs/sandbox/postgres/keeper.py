@@ -43,7 +43,7 @@ def _keep(order: dict[str, Any], trainer: int) -> int:
     folder = Path(order["folder"])
     for name in ("initdb", "postgres"):
         with (folder / f"{name}.log").open("wb") as log:
-            program = _spawn(order[name], order, log.fileno())
+            program = _spawn(name, order, log.fileno())
         status = _status(program, trainer)
         if status is None:
             return 0
@@ -59,8 +59,9 @@ def _tell(text: str) -> None:
     sys.stdout.flush()
 
 
-def _spawn(argv: list[str], order: dict[str, Any], log: int) -> subprocess.Popen[bytes]:
+def _spawn(name: str, order: dict[str, Any], log: int) -> subprocess.Popen[bytes]:
     user = order["user"] if os.geteuid() == 0 else None
+    more = order.get("preload", {}) if name == "postgres" else {}
 
     def become() -> None:
         if user is not None:
@@ -72,8 +73,8 @@ def _spawn(argv: list[str], order: dict[str, Any], log: int) -> subprocess.Popen
         os.chdir(order["folder"])
 
     return subprocess.Popen(
-        argv,
-        env=order["env"],
+        order[name],
+        env=order["env"] | more,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

@@ -22,6 +22,9 @@ _COPY = re.compile(
 )
 _TOLD_CHARS = 400
 
+EPOCH_S = 1_767_225_600
+"""When a script runs that names no other time: the first moment of 2026, UTC."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seed:
@@ -31,9 +34,12 @@ class Seed:
         script: Plain SQL, or a plain dump made with ``--no-owner --no-acl``. What
             names a database (``CREATE DATABASE``, a connect command at the start
             of a line) is left out: the template's name is its digest.
+        epoch_s: What time it is while it runs, in whole seconds since 1970; a
+            server that has no virtual clock takes its own.
     """
 
     script: str
+    epoch_s: int = EPOCH_S
 
     @classmethod
     def from_file(cls, path: Path) -> Seed:
@@ -55,7 +61,7 @@ class Seed:
     @property
     def digest(self) -> str:
         """``sha256:...`` of the script, wherever it came from."""
-        return digest_of(["postgres seed", self.script])
+        return digest_of(["postgres seed", self.script, str(self.epoch_s)])
 
     def load(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
         """Run the script.

@@ -20,6 +20,7 @@ import psycopg
 
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.sandbox.owners import is_abandoned, owner_name, start_ticks
+from rlvr_envs.sandbox.postgres.clocking import ClockTable, Preload
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder's name carries a nonce
 SUPERUSER = "postgres"
@@ -53,6 +54,7 @@ SETTINGS = {
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
     "max_logical_replication_workers": "0",
+    "max_worker_processes": "0",
     "synchronize_seqscans": "off",
     "io_method": "sync",
     "timezone": "UTC",
@@ -92,6 +94,10 @@ class EmbeddedServer:
         parent: Where its folder goes; the server's user must be able to enter.
         user: Uid and gid of the server where this process is root.
 
+    Attributes:
+        clock: The wall clocks of its sessions; ``None`` where they cannot be set.
+        clockless: Why they cannot; ``None`` where they can.
+
     Raises:
         MissingRequirement: If the programs or their user are not there.
         SandboxError: If it does not start.
@@ -108,14 +114,20 @@ class EmbeddedServer:
             raise ValueError(
                 f"{parent} is too long for a socket: choose a shorter one."
             )
-        with boundary(SandboxError, f"starting a database server in {parent}"):
-            self._make_folder(user)
-            self._spawn(programs, user)
+        self.clock: ClockTable | None = None
+        self.clockless: MissingRequirement | None = None
+        preload = self._preload()
         try:
+            with boundary(SandboxError, f"starting a database server in {parent}"):
+                self._make_folder(user)
+                self._spawn(programs, user, preload)
             self._wait()
         except BaseException:
             self.close()
             raise
+        finally:
+            if preload is not None:
+                preload.close()
 
     def __enter__(self) -> Self:
         return self
@@ -141,6 +153,8 @@ class EmbeddedServer:
     def close(self) -> None:
         """End the server and see its folder gone; idempotent."""
         keeper, self._keeper = self._keeper, -1
+        if self.clock is not None:
+            self.clock.close()
         if keeper < 0:
             return
         os.close(self._lifeline)
@@ -151,13 +165,24 @@ class EmbeddedServer:
         os.close(self._status)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _preload(self) -> Preload | None:
+        try:
+            return Preload()
+        except MissingRequirement as error:
+            self.clockless = error
+            return None
+
     def _make_folder(self, user: int) -> None:
         self.folder.mkdir(mode=0o700)
         if os.geteuid() == 0:
             os.chown(self.folder, user, user)
 
-    def _spawn(self, programs: Path, user: int) -> None:
-        order = json.dumps(self._order(programs, user))
+    def _spawn(self, programs: Path, user: int, preload: Preload | None) -> None:
+        described = self._order(programs, user)
+        if preload is not None:
+            self.clock = ClockTable(self.folder / "clock")
+            described["preload"] = preload.environment(self.clock)
+        order = json.dumps(described)
         lifeline, self._lifeline = os.pipe()
         self._status, status = os.pipe()
         try:

@@ -19,6 +19,7 @@ from rlvr_envs.records import digest_of
 from rlvr_envs.relational import CatalogueEntry
 from rlvr_envs.sandbox.postgres import preparing
 from rlvr_envs.sandbox.postgres.catalogue import catalogue
+from rlvr_envs.sandbox.postgres.clocking import Session
 from rlvr_envs.sandbox.postgres.cluster import Cluster, Connection, is_busy
 from rlvr_envs.sandbox.postgres.hashing import Table, fingerprints, tables
 from rlvr_envs.sandbox.postgres.naming import TEMPLATE_PREFIX, owned_name
@@ -136,6 +137,9 @@ class Template:
     def _load(self, seed: Seed, database: str) -> None:
         path = "-c search_path=public,pg_catalog"
         with self.cluster.connect(database, options=f" {path} -c role={OWNER}") as own:
+            if self.cluster.clock is not None:
+                session = Session(own.info.backend_pid)
+                self.cluster.clock.set(session, epoch_s=seed.epoch_s, seed=0)
             seed.load(own)
         with self.cluster.connect(database) as admin:
             preparing.prepare(admin)
