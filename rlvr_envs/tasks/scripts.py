@@ -9,11 +9,11 @@ from typing import Any
 from rlvr_envs.records import ToolCall
 from rlvr_envs.tasks.marked import Marked, Where, read_yaml
 from rlvr_envs.tasks.schema import CALLS, CHEATS, TWINS
-from rlvr_envs.tasks.task import Instance, Script
+from rlvr_envs.tasks.task import Instance, Recipe, Script
 
 SUBMIT = ToolCall("submit")
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_][a-z0-9_]*)\}")
+_PLACEHOLDER = re.compile(r"(?<!\$)\{((?:hidden\.)?[a-z_][a-z0-9_]*)\}")
 
 
 def null() -> Script:
@@ -29,7 +29,7 @@ def gold(instance: Instance) -> Script:
     """
     marked = read_yaml(instance.task.folder / "gold.yaml")
     marked.check(CALLS)
-    return Script("gold", submitted(marked, (), instance.recipe.values))
+    return Script("gold", submitted(marked, (), _known(instance.recipe)))
 
 
 def cheats(instance: Instance) -> tuple[Script, ...]:
@@ -55,7 +55,7 @@ def calls_at(
 ) -> tuple[ToolCall, ...]:
     """Return the calls that stand at a path, with known placeholders filled in.
 
-    A placeholder is ``{name}`` of a public value; other braces are left alone.
+    A placeholder is ``{name}`` of one of the values; other braces are left alone.
     """
     return tuple(
         ToolCall(tool, _filled(arguments, values))
@@ -92,6 +92,15 @@ def unique(marked: Marked, where: Where, key: str) -> None:
         seen.add(row[key])
 
 
+def _known(recipe: Recipe) -> dict[str, Any]:
+    """Return what a script may name: public values, and ``hidden.<key>``.
+
+    A script plays what an agent would find out; no agent is ever shown it.
+    """
+    hidden = {f"hidden.{key}": value for key, value in recipe.hidden.items()}
+    return {**recipe.values, **hidden}
+
+
 def _scripts(
     instance: Instance, name: str, schema: Mapping[str, Any]
 ) -> tuple[Script, ...]:
@@ -104,7 +113,7 @@ def _scripts(
     return tuple(
         Script(
             row["name"],
-            submitted(marked, (index, "calls"), instance.recipe.values),
+            submitted(marked, (index, "calls"), _known(instance.recipe)),
             tuple(row.get("flag", ())),
             at_most=float(row.get("at_most", 0.0)),
         )

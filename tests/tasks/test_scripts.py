@@ -42,6 +42,16 @@ def test_placeholders_are_filled_within_lists(tmp_path: Path) -> None:
     assert call.arguments["argv"] == ["echo", instance.recipe.values["word"]]
 
 
+def test_a_script_may_name_what_an_agent_has_to_find_out(tmp_path: Path) -> None:
+    told = '- submit: {answer: "{hidden.word} {hidden.none} {hidden}"}\n'
+    instance = made(tmp_path, {"gold.yaml": told})
+
+    (last,) = gold(instance).calls
+
+    word = instance.recipe.hidden["word"]
+    assert last.arguments["answer"] == f"{word} {{hidden.none}} {{hidden}}"
+
+
 def test_cheats_carry_their_codes(tmp_path: Path) -> None:
     first, second = cheats(made(tmp_path))
 
