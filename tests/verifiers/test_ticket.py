@@ -13,6 +13,7 @@ from rlvr_envs.errors import VerifierError
 from rlvr_envs.records import Outcome, ToolCategory
 from rlvr_envs.relational import Called, DatabaseDiff, HttpExchange, Ledger, RowChange
 from rlvr_envs.rewards.tickets.recorded import parse_score
+from rlvr_envs.verifiers import Judge
 from tests.rewards.tickets.builders import GOOD_REPLY, SNAPSHOT, SPEC
 from tests.verifiers.builders import check
 from tests.verifiers.databases import (
@@ -112,6 +113,7 @@ def scored(
     options: dict[str, Any] | None = None,
     runner: ToyQueries | None = None,
     ended_s: float = 500.0,
+    judge: Judge | None = None,
 ) -> Outcome:
     log = calls or tuple(
         called("http", turn=item.turn, category=ToolCategory.MUTATE)
@@ -136,6 +138,7 @@ def scored(
         hidden=HIDDEN,
         fixtures={"case.yaml": case},
         runner=runner,
+        judge=judge,
     )
 
 
