@@ -25,6 +25,9 @@ Connection = psycopg.Connection[tuple[object, ...]]
 _OLDEST = 170_000
 _CONNECT_S = 30
 _PROBED_S = 86_400
+_OF_OTHERS = {"local_preload_libraries": ""}
+"""What a role may set for its own later sessions, and would end them at their start."""
+
 _HARNESS = {
     "search_path": "pg_catalog",
     "row_security": "off",
@@ -119,7 +122,7 @@ class Cluster:
         """
         settings = {
             "dbname": database,
-            "options": options if user else _options(_HARNESS) + options,
+            "options": _options(_OF_OTHERS if user else _HARNESS) + options,
             "connect_timeout": str(_CONNECT_S),
         }
         if user:

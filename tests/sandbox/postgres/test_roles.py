@@ -145,3 +145,22 @@ def test_a_limit_must_be_positive_and_finite() -> None:
         Access(statement_timeout_s=math.nan)
     with pytest.raises(ValueError, match="temp_file_mib"):
         Access(temp_file_mib=0)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "local_preload_libraries = 'nothing'",
+        "role = 'nobody'",
+        "search_path = 'nowhere'",
+        "client_encoding = 'SQL_ASCII'",
+    ],
+)
+def test_no_setting_of_its_own_keeps_a_role_from_a_new_session(
+    clone_of: MakeClone, setting: str
+) -> None:
+    clone = clone_of(Rights.WRITE)
+    clone.open_agent().execute(f"ALTER ROLE CURRENT_USER SET {setting}".encode())
+
+    assert clone.open_agent().execute("SELECT 1").fetchall() == [(1,)]
+    assert not is_clean(clone)
