@@ -9,6 +9,7 @@ from typing import Protocol
 from rlvr_envs.records import ToolCategory
 from rlvr_envs.rewards.generic_rules import generic_book
 from rlvr_envs.rewards.path_rules import RuleBook
+from rlvr_envs.rewards.sql_rules import sql_book
 from rlvr_envs.rewards.terminal_rules import terminal_book
 
 
@@ -21,8 +22,13 @@ def _terminal(categories: Iterable[ToolCategory]) -> RuleBook:
     return terminal_book()
 
 
+def _sql(categories: Iterable[ToolCategory]) -> RuleBook:
+    del categories  # the doors of a database do acts of every category
+    return sql_book()
+
+
 BOOKS: Mapping[str, _Maker] = MappingProxyType(
-    {"generic": generic_book, "terminal": _terminal}
+    {"generic": generic_book, "sql": _sql, "terminal": _terminal}
 )
 
 

@@ -7,9 +7,10 @@ import time
 from dataclasses import replace
 
 from psycopg.pq import TransactionStatus
+from typing_extensions import override
 
 from rlvr_envs.envs.sql_rest.observation import render
-from rlvr_envs.envs.sql_rest.wire import Answer, Wire
+from rlvr_envs.envs.sql_rest.wire import Answer, SqlError, Wire
 from rlvr_envs.records import ErrorKind, Event, ToolResult
 from rlvr_envs.sandbox.postgres.clone import Clone
 
@@ -60,6 +61,9 @@ class SqlSession:
         limit_rows: Rows shown of one answer.
         limit_bytes: Bytes of values shown of one answer.
 
+    Attributes:
+        error: What the server said of the last statement, if it refused it.
+
     Raises:
         ValueError: If the timeout is not positive and finite.
         SandboxError: If the server is gone.
@@ -78,6 +82,7 @@ class SqlSession:
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
         self._left_s = math.inf
+        self.error: SqlError | None = None
         self._wire = self._open()
 
     def limit_s(self, seconds: float) -> None:
@@ -95,6 +100,7 @@ class SqlSession:
             SandboxError: If the server is gone.
         """
         left_s, self._left_s = self._left_s, math.inf
+        self.error = None
         try:
             query = statement.encode()
         except UnicodeEncodeError:
@@ -103,7 +109,8 @@ class SqlSession:
             text = "A statement is Unicode text without NULs."
             return ToolResult(text, ok=False, error_kind=ErrorKind.INVALID_ARGUMENTS)
         limit_s = min(left_s, self._step_timeout_s)
-        answer = self._wire.run(query, time.monotonic() + limit_s)
+        answer = self._answer(query, time.monotonic() + limit_s)
+        self.error = answer.error
         notes = self._notes(answer, limit_s)
         limit = "episode" if left_s < self._step_timeout_s else "step"
         return self._result(answer, notes, limit if answer.timed_out else "")
@@ -123,6 +130,9 @@ class SqlSession:
         text = f"{columns.text}\n\n{constraints.text}"
         total = columns.bytes_total + constraints.bytes_total
         return replace(constraints, text=text, bytes_total=total, raw=text.encode())
+
+    def _answer(self, query: bytes, deadline: float) -> Answer:
+        return self._wire.run(query, deadline)
 
     def _notes(self, answer: Answer, limit_s: float) -> list[str]:
         notes = []
@@ -165,6 +175,29 @@ class SqlSession:
             limit_rows=self._limit_rows,
             limit_bytes=self._limit_bytes,
         )
+
+
+class ReadSession(SqlSession):
+    """A door that only looks, whatever the agent's role may do elsewhere.
+
+    Each statement stands in a read-only transaction of its own, which is rolled
+    back: settings and cursors end with it. Over the extended protocol a statement
+    cannot bring another one along, and one that ends the transaction ends itself.
+
+    Source:
+        Own rule: ARCHITECTURE.md#sql-observations.
+    """
+
+    @override
+    def _answer(self, query: bytes, deadline: float) -> Answer:
+        begun = self._wire.run(b"BEGIN READ ONLY", deadline)
+        if begun.error is not None or begun.timed_out:
+            return begun
+        answer = self._wire.run(query, deadline)
+        if not answer.lost and self._wire.transaction is not TransactionStatus.IDLE:
+            ended = self._wire.run(b"ROLLBACK", time.monotonic() + self._step_timeout_s)
+            answer.lost = ended.lost
+        return answer
 
 
 def _error_kind(answer: Answer) -> ErrorKind:

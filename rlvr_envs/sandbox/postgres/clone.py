@@ -16,7 +16,7 @@ from rlvr_envs.relational import CatalogueEntry, DatabaseDiff, Ledger
 from rlvr_envs.sandbox.postgres.catalogue import role_settings
 from rlvr_envs.sandbox.postgres.clocking import SessionClocks
 from rlvr_envs.sandbox.postgres.cluster import Connection
-from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, decode
+from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, TURN_PREFIX, decode
 from rlvr_envs.sandbox.postgres.differing import LIMIT_ROWS, diff
 from rlvr_envs.sandbox.postgres.naming import owned_name
 from rlvr_envs.sandbox.postgres.preparing import PUBLICATION
@@ -36,6 +36,9 @@ _ROLE: LiteralString = (
     "REVOKE ALL ON DATABASE {role} FROM PUBLIC; "
     "GRANT {privileges} ON DATABASE {role} TO {role}; "
     "GRANT CONNECT ON DATABASE {role} TO {grader}"
+)
+_ONLOOKER: LiteralString = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '100ms'"
 )
 _SESSIONS = """
 SELECT pid, state FROM pg_stat_activity
@@ -66,6 +69,8 @@ class Clone:
         self._spare: Connection | None = None
         self._settings: tuple[CatalogueEntry, ...] = ()
         self._grader: Connection | None = None
+        self._onlooker: Connection | None = None
+        self._seen = DatabaseDiff()
         self._frozen = False
         self._closed = False
 
@@ -135,6 +140,18 @@ class Clone:
         self._close_agents()
         return states
 
+    def end_turn(self, turn: int) -> None:
+        """Mark in the log that what was committed up to here is of a turn.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        with boundary(SandboxError, "marking a turn in the ledger"):
+            self.admin.execute(
+                "SELECT pg_logical_emit_message(false, %s, %s)",
+                [TURN_PREFIX, str(turn)],
+            )
+
     def ledger(self, *, limit_messages: int = LIMIT_MESSAGES) -> Ledger:
         """Return what was committed since the clone was made, however often asked.
 
@@ -177,6 +194,34 @@ class Clone:
                 limit_rows=limit_rows,
             )
 
+    def look(self, *, limit_rows: int = LIMIT_ROWS) -> DatabaseDiff:
+        """Return the same of what is committed while the episode lives.
+
+        An agent that holds a table shut cannot stop it: then nothing more than the
+        last look is told, since nobody else can have committed to that table.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        if self._frozen:
+            return self.diff(limit_rows=limit_rows)
+        with boundary(SandboxError, "looking at a living database"):
+            if self._onlooker is None:
+                self._onlooker = self._cluster.connect_grader(self.name)
+            try:
+                with self._onlooker.transaction():
+                    self._onlooker.execute(_ONLOOKER)
+                    self._seen = diff(
+                        self._onlooker,
+                        self.template.baseline(),
+                        expected=self._settings,
+                        found=role_settings(self.admin, self.name),
+                        limit_rows=limit_rows,
+                    )
+            except errors.LockNotAvailable:
+                return self._seen
+        return self._seen
+
     def grader(self) -> Connection:
         """Return a read-only connection of a role that the agent cannot be.
 
@@ -198,7 +243,7 @@ class Clone:
             return
         self._closed = True
         self._close_agents()
-        for connection in (self._grader, self.admin):
+        for connection in (self._grader, self._onlooker, self.admin):
             if connection is not None:
                 connection.close()
         self._cluster.discard(self.name)

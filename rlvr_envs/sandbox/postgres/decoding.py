@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlvr_envs.relational import (
     DdlEvent,
@@ -22,6 +22,7 @@ from rlvr_envs.relational import (
 )
 
 FLUSH_PREFIX = "rlvr.flush"
+TURN_PREFIX = "rlvr.turn"
 _DDL_PREFIX = "rlvr.ddl."
 
 
@@ -72,6 +73,7 @@ class Decoder:
         self.flushes: list[str] = []
         self._relations: dict[int, _Relation] = {}
         self._xid = 0
+        self._told = 0
         self._rows: dict[str, Callable[[_Reader], None]] = {
             "B": self._begin,
             "R": self._relation,
@@ -135,8 +137,16 @@ class Decoder:
         content = reader.take(reader.integer("I")).decode()
         if prefix == FLUSH_PREFIX:
             self.flushes.append(content)
+        elif prefix == TURN_PREFIX:
+            self._end_turn(int(content))
         elif prefix.startswith(_DDL_PREFIX):
             self.ddl.append(_ddl(prefix.removeprefix(_DDL_PREFIX), content))
+
+    def _end_turn(self, turn: int) -> None:
+        """Give what was committed since the last such mark its turn."""
+        for place in range(self._told, len(self.changes)):
+            self.changes[place] = replace(self.changes[place], turn=turn)
+        self._told = len(self.changes)
 
     def _add(
         self,

@@ -1,0 +1,115 @@
+"""What the agent of a database episode can call; a door may be shut in a task.
+
+No tool is of the category ``verify``: looking again is checking one's work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlvr_envs.records import JsonObject, ToolCategory, ToolResult, ToolSpec
+from rlvr_envs.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from rlvr_envs.envs.sql_rest.doors import Doors
+
+_MAX_TEXT = 1 << 20
+
+
+def _parameters(required: tuple[str, ...] = (), **properties: Any) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+_QUERY = ToolSpec(
+    name="query",
+    description=(
+        "Run one SQL statement that only looks, in a read-only transaction of its own "
+        "that is rolled back. Rows come back as comma-separated values: NULL is "
+        'nothing, an empty text is "".'
+    ),
+    parameters=_parameters(
+        ("statement",),
+        statement={
+            "type": "string",
+            "maxLength": _MAX_TEXT,
+            "description": "One statement, without a semicolon and another one.",
+            "examples": ["SELECT 1 AS one", "SELECT count(*) FROM pg_catalog.pg_am"],
+        },
+    ),
+    category=ToolCategory.OBSERVE,
+)
+
+_SQL = ToolSpec(
+    name="sql",
+    description=(
+        "Run one SQL statement in a session that lasts from call to call, as far as "
+        "your role's rights go. Each statement commits by itself unless BEGIN opened "
+        "a transaction; what is not committed when the episode ends is undone."
+    ),
+    parameters=_parameters(
+        ("statement",),
+        statement={
+            "type": "string",
+            "maxLength": _MAX_TEXT,
+            "description": "One statement, without a semicolon and another one.",
+            "examples": ["SELECT 1 AS one", "BEGIN", "ROLLBACK"],
+        },
+    ),
+    category=ToolCategory.MUTATE,
+)
+
+_SCHEMA = ToolSpec(
+    name="schema",
+    description="List tables and views with their columns, types and constraints.",
+    parameters=_parameters(),
+    category=ToolCategory.OBSERVE,
+)
+
+_SUBMIT = ToolSpec(
+    name="submit",
+    description=(
+        "End the episode. What the database holds then is judged, and the answer where "
+        "the task asks for one. Nothing can be done afterwards."
+    ),
+    parameters=_parameters(
+        answer={
+            "type": "string",
+            "maxLength": 65536,
+            "description": "What the task asks to be told, or a closing remark.",
+            "examples": ["done"],
+        },
+    ),
+    category=ToolCategory.TERMINAL,
+)
+
+
+def _query(doors: Doors, arguments: JsonObject) -> ToolResult:
+    return doors.query(arguments["statement"])
+
+
+def _sql(doors: Doors, arguments: JsonObject) -> ToolResult:
+    return doors.sql(arguments["statement"])
+
+
+def _schema(doors: Doors, _arguments: JsonObject) -> ToolResult:
+    return doors.schema()
+
+
+def _submit(doors: Doors, arguments: JsonObject) -> ToolResult:
+    return doors.submit(arguments.get("answer", ""))
+
+
+TOOLS: tuple[Tool[Doors], ...] = (
+    Tool(_QUERY, _query),
+    Tool(_SQL, _sql),
+    Tool(_SCHEMA, _schema),
+    Tool(_SUBMIT, _submit),
+)
+"""In the order in which the agent is told of them."""
+
+CATEGORIES = {tool.spec.name: tool.spec.category for tool in TOOLS}
