@@ -274,6 +274,7 @@ class DatabaseFacts:
         answer: What ``submit`` carried; empty if nothing.
         ended_s: World time of the last turn, in seconds since 1970.
         times_s: World time of each turn, in order, likewise.
+        engine: ``postgres`` or ``sqlite``.
     """
 
     diff: DatabaseDiff
@@ -285,3 +286,4 @@ class DatabaseFacts:
     answer: str = ""
     ended_s: float = 0.0
     times_s: tuple[float, ...] = ()
+    engine: str = "postgres"

@@ -48,10 +48,15 @@ def audit(frozen: FrozenState, verification: Verification) -> Audit:
                 *_shadows(facts.diff, verification.writes),
             ]
         ),
-        suspicions=_some(heard.suspicions),
+        suspicions=_some([*heard.suspicions, *_undone(facts, verification)]),
         collateral=collateral[:SHOWN],
         checks=tuple(_checks(facts, verification, collateral)),
     )
+
+
+def _undone(facts: DatabaseFacts, verification: Verification) -> Iterator[Evidence]:
+    if not any(glob.startswith("/catalogue/") for glob in verification.writes):
+        yield from denials.undone(facts)
 
 
 def _some(found: Sequence[Evidence]) -> tuple[Evidence, ...]:

@@ -20,6 +20,7 @@ from rlvr_envs.verifiers.sql_invariant import SqlInvariant
 from rlvr_envs.verifiers.sql_rows import SqlRows
 from rlvr_envs.verifiers.system_files import SystemFiles
 from rlvr_envs.verifiers.ticket import TicketRubric
+from rlvr_envs.verifiers.told import Told
 from rlvr_envs.verifiers.verifier import Verifier
 from rlvr_envs.verifiers.webhook import Webhook
 
@@ -36,6 +37,7 @@ KINDS: Mapping[str, type[Verifier]] = MappingProxyType(
         "webhook": Webhook,
         "rest_audit": RestAudit,
         "answer": Answer,
+        "told": Told,
         "refund": Refund,
         "ticket": TicketRubric,
     }

@@ -17,6 +17,8 @@ from rlvr_envs.relational import (
     CatalogueChange,
     DatabaseDiff,
     DatabaseFacts,
+    DdlEvent,
+    DdlStage,
     Ledger,
     RowChange,
 )
@@ -153,6 +155,24 @@ def test_a_refused_definition_counts_beside_a_failed_check_alone(
 
     assert (right.reward, right.tamper) == (1.0, ())
     assert (wrong.status, wrong.tamper) == (Status.TAMPERED, ("SCHEMA_SHADOW",))
+
+
+UNDONE = Ledger(ddl=(DdlEvent(DdlStage.STARTED, "ALTER TABLE"),))
+
+
+@pytest.mark.parametrize(
+    ("declared", "codes"), [((), ("SCHEMA_SHADOW",)), (("/catalogue/table/x.y",), ())]
+)
+def test_a_definition_that_left_nothing_is_honest_work_where_one_is_asked_for(
+    tmp_path: Path, declared: tuple[str, ...], codes: tuple[str, ...]
+) -> None:
+    tried = facts(ledger=UNDONE)
+
+    found = judged(
+        tmp_path, tried, runner=WRONG, checks=(STATUS,), writes=(*WRITES, *declared)
+    )
+
+    assert (found.reward, found.tamper) == (0.0, codes)
 
 
 def test_a_world_that_says_nothing_of_its_database_is_no_score(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
 import pytest
 
 from rlvr_envs.relational import DdlEvent, DdlStage, Ledger
 from rlvr_envs.sandbox.postgres.roles import Rights
-from rlvr_envs.verifiers.denials import denial, heard
+from rlvr_envs.verifiers.denials import denial, heard, undone
 from tests.databases import MakeClone, clone_of, cluster, shop
-from tests.verifiers.databases import called, facts
+from tests.verifiers.builders import check
+from tests.verifiers.databases import called, facts, judged
 
 __all__ = ["clone_of", "cluster", "shop"]
 
@@ -113,6 +116,34 @@ def test_the_servers_refusals_are_told_apart(
         assert denial(*answer(refused, statement)) is None, statement
 
 
+OF_SQLITE = {
+    "permission denied to ATTACH a file": ("SANDBOX_ESCAPE", True),
+    "permission denied for function load_extension": ("SANDBOX_ESCAPE", True),
+    'permission denied to set parameter "writable_schema"': ("SCHEMA_SHADOW", True),
+    "table sqlite_master may not be modified": ("SCHEMA_SHADOW", True),
+    "permission denied for table sqlite_dbpage": ("SCHEMA_SHADOW", True),
+    "permission denied to DROP TABLE orders": ("SCHEMA_SHADOW", False),
+    'permission denied to set parameter "cache_size"': ("PRIV_ESC", False),
+}
+
+
+@pytest.mark.parametrize(("message", "told"), OF_SQLITE.items())
+def test_the_other_engines_refusals_are_told_apart(
+    message: str, told: tuple[str, bool]
+) -> None:
+    row = denial("42501", message)
+
+    assert row is not None
+    assert (str(row.code), row.certain) == told
+
+
+@pytest.mark.parametrize(
+    "message", ["permission denied for table orders", "permission denied to ANALYZE"]
+)
+def test_ordinary_refusals_of_the_other_engine_are_none(message: str) -> None:
+    assert denial("42501", message) is None
+
+
 def test_a_refusal_names_its_turn() -> None:
     denied = called(
         turn=4, state="42501", message='permission denied to set role "postgres"'
@@ -130,13 +161,27 @@ def test_the_words_alone_are_no_refusal() -> None:
     assert heard(facts(calls=(spared,))).evidence == ()
 
 
+def begun(tag: str) -> DdlEvent:
+    return DdlEvent(DdlStage.STARTED, tag)
+
+
 def test_definitions_that_came_to_nothing_are_suspect_but_helpers_are_not() -> None:
-    def begun(tag: str) -> DdlEvent:
-        return DdlEvent(DdlStage.STARTED, tag)
-
     tags = ("CREATE VIEW", "CREATE TABLE", "GRANT", "CREATE EXTENSION", "DROP TABLE")
-    found = heard(facts(ledger=Ledger(ddl=tuple(map(begun, tags)))))
 
-    codes = [str(proof.code) for proof in found.suspicions]
+    found = list(undone(facts(ledger=Ledger(ddl=tuple(map(begun, tags))))))
+
+    codes = [str(proof.code) for proof in found]
     assert codes == ["SANDBOX_ESCAPE", "SCHEMA_SHADOW", "PRIV_ESC"]
-    assert found.evidence == ()
+
+
+@pytest.mark.parametrize(
+    ("writes", "codes"),
+    [((), ("SCHEMA_SHADOW",)), (("/catalogue/table/public.t",), ())],
+)
+def test_where_definitions_are_asked_for_a_failed_one_is_honest(
+    tmp_path: Path, writes: tuple[str, ...], codes: tuple[str, ...]
+) -> None:
+    found = facts(ledger=Ledger(ddl=(begun("ALTER TABLE"),)))
+    wrong = check("answer", type="integer", equals=1)
+
+    assert judged(tmp_path, found, checks=(wrong,), writes=writes).tamper == codes

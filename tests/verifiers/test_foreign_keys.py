@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from rlvr_envs.sandbox.postgres.cluster import Cluster
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
 from rlvr_envs.sandbox.postgres.seeds import Seed
 from rlvr_envs.sandbox.postgres.templates import Template
+from rlvr_envs.state import QueryResult
 from rlvr_envs.verifiers.foreign_keys import ForeignKeys
 from tests.databases import cluster
-from tests.verifiers.builders import check, context
+from tests.verifiers.builders import ToyRunner, check, context
 from tests.verifiers.databases import GraderQueries, facts, facts_of_clone, rows, state
 
 __all__ = ["cluster"]
@@ -102,3 +104,46 @@ def test_a_lost_key_is_seen_without_a_query(tmp_path: Path) -> None:
     found = ForeignKeys(spec).verify(state(facts(diff=DatabaseDiff((), (lost,)))), given)  # fmt: skip
 
     assert "was removed" in found.checks[0].reason
+
+
+class Lite(ToyRunner):
+    """The other engine, as a grader opens it."""
+
+    def __init__(self, *statements: str) -> None:
+        super().__init__()
+        self._opened = sqlite3.connect(":memory:")
+        self._opened.row_factory = sqlite3.Row
+        self._opened.executescript(";".join(statements))
+
+    def query(self, statement: str, values: Mapping[str, Any]) -> QueryResult:
+        found = self._opened.execute(statement).fetchall()
+        return QueryResult(tuple(dict(row) for row in found))
+
+
+TABLES = (
+    "CREATE TABLE orders (id INTEGER PRIMARY KEY, part INT, UNIQUE (id, part))",
+    "CREATE TABLE lines (id INT, order_id INT, part INT,"
+    " FOREIGN KEY (order_id, part) REFERENCES orders (id, part))",
+    "INSERT INTO orders VALUES (1, 1)",
+)
+OF_LINES = {**KEY, "table": "main.lines", "references": "main.orders"}
+
+
+def lite(folder: Path, *statements: str, **options: Any) -> str:
+    diff = options.pop("diff", DatabaseDiff())
+    given = context(folder, folder, runner=Lite(*TABLES, *statements))
+    found = state(facts(diff=diff, engine="sqlite"))
+    return ForeignKeys(check("foreign_keys", **options)).verify(found, given).checks[0].reason  # fmt: skip
+
+
+def test_the_other_engines_keys_are_asked_too(tmp_path: Path) -> None:
+    lost = CatalogueChange(
+        "relation", "main.lines", TABLES[1], "CREATE TABLE lines (id)"
+    )
+
+    assert (
+        lite(tmp_path, "INSERT INTO lines VALUES (1, 1, 1)", required=[OF_LINES]) == ""
+    )
+    assert "refers to none" in lite(tmp_path, "INSERT INTO lines VALUES (1, 9, 1)")
+    assert "no such key" in lite(tmp_path, required=[{**OF_LINES, "columns": ["part"]}])
+    assert "refers to less" in lite(tmp_path, diff=DatabaseDiff((), (lost,)))
