@@ -11,7 +11,8 @@ _FIRST_OID = "16384"
 _LASTING = "nspname !~ '^pg_(toast_)?temp_' AND nspname <> 'pg_toast'"
 
 # Kind to a query of name, oid and definition. Server-made objects are left out by
-# their numbers, temporary ones by their schema: they end with their session.
+# their numbers, temporary ones by their schema: they end with their session. The
+# triggers by which a constraint works follow from it, unless somebody disabled one.
 _KINDS = {
     "schema": """
         SELECT quote_ident(nspname), oid,
@@ -48,7 +49,8 @@ _KINDS = {
           concat_ws(' ', tgenabled, pg_get_triggerdef(t.oid))
         FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
         JOIN pg_namespace n ON n.oid = relnamespace
-        WHERE t.oid >= FIRST_OID AND LASTING""",
+        WHERE t.oid >= FIRST_OID AND LASTING
+          AND NOT (tgisinternal AND tgenabled = 'O')""",
     "rule": """
         SELECT format('%I on %s', rulename, ev_class::regclass), r.oid,
           concat_ws(' ', ev_enabled, pg_get_ruledef(r.oid))

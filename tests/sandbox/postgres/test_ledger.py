@@ -258,6 +258,33 @@ def test_the_catalogue_shows_what_was_redefined(clone_of: MakeClone) -> None:
     assert found.rows == ()
 
 
+def test_the_triggers_of_a_key_follow_from_it(clone_of: MakeClone) -> None:
+    clone = clone_of()
+    owner(
+        clone,
+        "ALTER TABLE public.readings ADD FOREIGN KEY (id) REFERENCES public.orders",
+    )
+    clone.freeze()
+
+    found = clone.diff()
+
+    assert {c.kind for c in found.catalogue} == {"constraint"}
+
+
+def test_a_key_that_was_switched_off_is_seen(clone_of: MakeClone) -> None:
+    clone = clone_of()
+    owner(
+        clone,
+        "ALTER TABLE public.readings ADD FOREIGN KEY (id) REFERENCES public.orders",
+    )
+    clone.admin.execute("ALTER TABLE public.readings DISABLE TRIGGER ALL")
+    clone.freeze()
+
+    found = clone.diff()
+
+    assert [c.kind for c in found.catalogue] == ["constraint", "trigger", "trigger"]
+
+
 def test_a_setting_that_the_role_gave_itself_is_seen(clone_of: MakeClone) -> None:
     clone = clone_of()
     clone.open_agent().execute("ALTER ROLE CURRENT_USER SET search_path = evil")
