@@ -23,6 +23,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "webhook": {"name": "refund.created", "body": {"order_id": {"hidden": "id"}}},
     "rest_audit": {"writes": [{"operation": "create_refund", "times": 1}]},
     "answer": {"type": "integer", "equals": {"hidden": "open_orders"}},
+    "told": {"values": {"hidden": "facts"}},
     "refund": {"rows": {"hidden": "rows"}, "webhook": {"name": "refund.created"}},
     "ticket": {
         "case": "case.yaml",
@@ -67,6 +68,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("answer", {"type": "decimal", "equals": 2.5}),
     ("answer", {"type": "text", "equals": "x", "schema": True}),
     ("answer", {"type": "json", "schema": {"type": "wish"}}),
+    ("told", {"values": [""]}),
     ("refund", {"rows": []}),
     ("ticket", {**GOOD["ticket"], "operations": {"pay": {"category": "mutate"}}}),
     ("foreign_keys", {"required": [{"table": "lines"}]}),

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from rlvr_envs.records import VerifierSpec
 from rlvr_envs.verifiers.kinds import validate_options
-from rlvr_envs.verifiers.told import Told, tells
-from tests.verifiers.builders import context
-from tests.verifiers.databases import facts, state
+from rlvr_envs.verifiers.told import tells
+from tests.verifiers.builders import check
+from tests.verifiers.databases import facts, judged
+
+FACTS = {"facts": ["829.43", "20 hours"]}
 
 
-def _reason(reply: str, **options: Any) -> str:
-    told = Told(VerifierSpec("told", "told", options))
-    given = context(Path("/nowhere"), hidden={"facts": ["829.43", "20 hours"]})
-    found = told.verify(state(facts(answer=reply)), given)
-    return found.checks[0].reason
+def _reason(folder: Path, reply: str, **options: Any) -> str:
+    told = facts(answer=reply)
+    found = judged(folder, told, hidden=FACTS, checks=(check("told", **options),))
+    return next(item.reason for item in found.checks if item.name == "told")
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,22 @@ def test_what_only_looks_like_a_value_is_not(reply: str, value: str) -> None:
     assert not tells(reply, value)
 
 
-def test_every_value_is_wanted_and_none_is_named_in_the_reason() -> None:
-    assert _reason("829.43, for 20 hours", values={"hidden": "facts"}) == ""
-    reason = _reason("829.43", values={"hidden": "facts"})
+def test_every_value_is_wanted_and_none_is_named(tmp_path: Path) -> None:
+    wanted = {"hidden": "facts"}
 
-    assert reason == "1 of 2 values are not told"
+    whole = _reason(tmp_path / "whole", "829.43, for 20 hours", values=wanted)
+    half = _reason(tmp_path / "half", "829.43", values=wanted)
+
+    assert whole == ""
+    assert half == "1 of 2 values are not told"
 
 
-def test_silence_tells_nothing() -> None:
-    assert _reason(" ", values=["10"]) == "there is no reply"
+def test_silence_tells_nothing(tmp_path: Path) -> None:
+    assert _reason(tmp_path, " ", values=["10"]) == "there is no reply"
 
 
-def test_a_reply_that_recites_everything_is_not_read() -> None:
-    reason = _reason("10 " * 20, values=["10"], limit_characters=30)
+def test_a_reply_that_recites_everything_is_not_read(tmp_path: Path) -> None:
+    reason = _reason(tmp_path, "10 " * 20, values=["10"], limit_characters=30)
 
     assert reason == "the reply has more than 30 characters"
 
