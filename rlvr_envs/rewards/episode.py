@@ -21,6 +21,8 @@ NEVER_RAN = frozenset(
 )
 """Errors of calls that were refused before they touched the world."""
 
+_ERROR_KINDS = {str(kind): kind for kind in ErrorKind}
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
@@ -99,7 +101,7 @@ class Turn:
             observation=observation,
             category=category,
             ok=bool(info.get("ok", True)),
-            error_kind=ErrorKind(kind) if kind in set(ErrorKind) else ErrorKind.NONE,
+            error_kind=_ERROR_KINDS.get(kind, ErrorKind.NONE),
             exit_code=int(info.get("exit_code", -1)),
             tokens=tokens,
             void=outcome.get("status") == Status.INFRA_ERROR,

@@ -10,7 +10,7 @@ and is never evidence of anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -97,7 +97,8 @@ class RuleBook:
 
     def seen(self, turn: Turn) -> Turn:
         """Return the turn with its category refined."""
-        return replace(turn, category=self.classify(turn.act))
+        category = self.classify(turn.act)
+        return turn if category is turn.category else replace(turn, category=category)
 
     def state_after(self, turns: Sequence[Turn]) -> State:
         """Return the state that a history leads to, from an untouched world."""
@@ -216,8 +217,9 @@ class PathEngine:
         if turn.void:
             return PathTurn(), ledger
         seen = self.book.seen(turn)
-        violated = self._violated(ledger, seen)
-        met = self._newly_met(ledger, seen)
+        act = seen.act
+        violated = self._violated(ledger, act)
+        met = self._newly_met(ledger, act) if seen.ran else {}
         lost = min(ledger.lost - self.term(violated, ()), self.bounds.penalties)
         gained = min(ledger.gained + self.term((), met), self.bounds.credits)
         judged = PathTurn(
@@ -237,27 +239,27 @@ class PathEngine:
             judged.append(item)
         return tuple(judged)
 
-    def term(self, violations: Iterable[str], fulfilments: Iterable[str]) -> float:
+    def term(self, violations: Collection[str], fulfilments: Collection[str]) -> float:
         """Return a turn's unbounded term again, from the names that were recorded.
 
         Raises:
             KeyError: If a name is no rule of the book.
         """
+        if not (violations or fulfilments):
+            return 0.0
         rows = {rule.name: rule for rule in self.book.rules}
         loss = math.fsum(rows[name].penalty for name in violations)
         gain = math.fsum(rows[name].credit for name in fulfilments)
         return self.weights.credit * gain - self.weights.penalty * loss
 
-    def _violated(self, ledger: Ledger, turn: Turn) -> tuple[str, ...]:
+    def _violated(self, ledger: Ledger, act: Act) -> tuple[str, ...]:
         rows = self.book.rules
-        return tuple(row.name for row in rows if row.violates(ledger.state, turn.act))
+        return tuple(row.name for row in rows if row.violates(ledger.state, act))
 
-    def _newly_met(self, ledger: Ledger, turn: Turn) -> dict[str, str]:
+    def _newly_met(self, ledger: Ledger, act: Act) -> dict[str, str]:
         """Return rule name to obligation, for what was not met before."""
-        if not turn.ran:
-            return {}
         named = {
-            row.name: row.fulfils(ledger.state, turn.act)
+            row.name: row.fulfils(ledger.state, act)
             for row in self.book.rules
             if row.credit
         }

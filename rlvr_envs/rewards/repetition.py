@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvr_envs.records import ToolCall
 from rlvr_envs.rewards.episode import Turn
-from rlvr_envs.rewards.shell import READ_CHARS
+from rlvr_envs.rewards.shell import split_words
 
 Tokens = frozenset[str]
 
@@ -29,7 +28,7 @@ def shell_words(call: ToolCall) -> Tokens:
     tokens = {call.name}
     for name, value in call.arguments.items():
         if name == "command" and isinstance(value, str):
-            tokens.update(_split(value))
+            tokens.update(split_words(value))
         else:
             tokens.add(f"{name}={value}")
     return frozenset(tokens)
@@ -169,12 +168,3 @@ def repetition_penalties(
         penalty, memory = fold.after(memory, turn)
         penalties.append(penalty)
     return np.asarray(penalties, dtype=np.float64)
-
-
-def _split(command: str) -> list[str]:
-    if len(command) > READ_CHARS:
-        return command.split()
-    try:
-        return shlex.split(command, comments=True)
-    except ValueError:
-        return command.split()

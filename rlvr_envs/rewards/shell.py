@@ -6,6 +6,7 @@ what it does, and then it merely escapes a penalty or a credit.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass
@@ -109,8 +110,9 @@ class Simple:
     @property
     def exercises(self) -> bool:
         """Whether it tests, builds or runs code."""
-        direct = self.program.startswith("./") or is_source(self.program)
-        return self.tests or self.program in RUNNERS or direct
+        if self.tests or self.program in RUNNERS:
+            return True
+        return self.program.startswith("./") or is_source(self.program)
 
     @property
     def destroys(self) -> tuple[str, ...]:
@@ -161,7 +163,15 @@ def simple_commands(line: str) -> tuple[Simple, ...]:
     What cannot be parsed is one command of blank-separated words. Beyond
     `READ_CHARS` of what is left nothing is read.
     """
-    return _commands(_without_heredocs(line[:SEEN_CHARS])[:READ_CHARS])
+    return _commands(line[:SEEN_CHARS])
+
+
+def split_words(line: str) -> list[str]:
+    """Split a line as a shell would, comments left out; by blanks if it cannot be.
+
+    Beyond `READ_CHARS` a line is split by blanks: parsing costs time.
+    """
+    return list(_words_of(line)) if len(line) <= READ_CHARS else line.split()
 
 
 def normalised(line: str) -> str:
@@ -174,21 +184,33 @@ def normalised(line: str) -> str:
 
 @lru_cache(maxsize=256)
 def _normalised(line: str) -> str:
+    words, parsed = _parsed_words(line)
+    return shlex.join(words) if parsed else " ".join(words)
+
+
+def _words_of(line: str) -> tuple[str, ...]:
+    return _parsed_words(line)[0]
+
+
+@lru_cache(maxsize=256)
+def _parsed_words(line: str) -> tuple[tuple[str, ...], bool]:
+    """Return a line's words, and whether it could be parsed; once for all rules."""
     try:
-        return shlex.join(shlex.split(line, comments=True))
+        return tuple(shlex.split(line, comments=True)), True
     except ValueError:
-        return " ".join(line.split())
+        return tuple(line.split()), False
 
 
 def is_source(path: str) -> bool:
     """Whether a file is one that tests can exercise."""
-    return PurePosixPath(path).suffix in SOURCES
+    return posixpath.splitext(path)[1] in SOURCES
 
 
 @lru_cache(maxsize=256)
 def _commands(line: str) -> tuple[Simple, ...]:
     """Read each command once, though several rules ask."""
-    read = (_read(words) for words in _split(line))
+    kept = _without_heredocs(line)[:READ_CHARS]
+    read = (_read(words) for words in _split(kept))
     return tuple(command for command in read if command)
 
 

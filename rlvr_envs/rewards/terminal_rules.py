@@ -115,8 +115,11 @@ def _targets_known(state: State, act: Act) -> list[bool]:
     What an earlier command of the same line named is known: scratch files are made
     and removed in one call.
     """
+    parts = commands(act)
+    if not any(part.destroys for part in parts):
+        return []
     known, verdicts = state.get(KNOWN, frozenset()), []
-    for part in commands(act):
+    for part in parts:
         verdicts += [_is_known(known, path) for path in part.destroys]
         known = known | _paths(part)
     return verdicts

@@ -234,6 +234,26 @@ class Sandbox(ABC):
     def set_times(self, wall_s: float) -> None:
         """Give files that carry the host's present time the virtual one."""
 
+    def pass_turn(self, wall_s: float, name: str, data: bytes) -> None:
+        """Set the times of files as a turn ends, and put a file for the next one.
+
+        Args:
+            wall_s: As for `set_times`.
+            name: As for `put`.
+            data: Its content, text without NULs.
+
+        It may go on in the background: `settle` before anything runs again.
+
+        Raises:
+            SandboxError: As for `set_times` and `put`, here or from `settle`.
+        """
+        self.set_times(wall_s)
+        self.put(name, data)
+
+    def settle(self) -> None:
+        """Wait for what `pass_turn` began."""
+        return
+
     @abstractmethod
     def attach(self, bind: Bind) -> None:
         """Mount a folder read-only into the running sandbox, at a spec target."""

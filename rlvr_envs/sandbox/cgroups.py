@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 from rlvr_envs.confinement import Limits
@@ -144,6 +145,10 @@ def _limits_legacy(limits: Limits) -> Iterator[tuple[str, str, int, bool]]:
     yield "cpu", "cpu.shares", max(2, limits.cpu_weight * 1024 // 100), True
 
 
+_PAGE_BYTES = 4096
+"""What the kernel gives of a list of processes in one read."""
+
+
 class Group:
     """The control group of one sandbox, in every hierarchy that matters."""
 
@@ -156,6 +161,7 @@ class Group:
             controller: mount / FOLDER / name
             for controller, mount in hierarchies.legacy_folders().items()
         }
+        self._list: FileIO | None = None
 
     @property
     def folders(self) -> list[Path]:
@@ -209,12 +215,23 @@ class Group:
     def members(self) -> list[int]:
         """Return the pids in the group, as this process's namespace has them."""
         try:
-            text = (self.stopper / "cgroup.procs").read_bytes()
+            text = self._read_members()
         except (FileNotFoundError, OSError) as error:
             if error.errno in (errno.ENOENT, errno.ENODEV):
                 return []
             raise
         return [int(line) for line in text.split()]
+
+    def _read_members(self) -> bytes:
+        """Version 2 lists anew on a file that is kept open; version 1 does not."""
+        if self.unified is None:
+            return (self.stopper / "cgroup.procs").read_bytes()
+        if self._list is None:
+            self._list = FileIO(self.unified / "cgroup.procs")
+        parts = [b""]
+        while part := os.pread(self._list.fileno(), _PAGE_BYTES, sum(map(len, parts))):
+            parts.append(part)
+        return b"".join(parts)
 
     def remove(self) -> None:
         """Remove the folders of a group without members; missing ones are fine.
@@ -222,6 +239,9 @@ class Group:
         Raises:
             SandboxError: If one is still in use after some seconds.
         """
+        if self._list is not None:
+            self._list.close()
+            self._list = None
         deadline = time.monotonic() + _REMOVE_S
         for folder in self.folders:
             _remove(folder, deadline)

@@ -202,6 +202,21 @@ def _file_times_become_virtual(bench: Bench) -> None:
     expect(later == ["1000000060", "1000000000"], str(later))
 
 
+@promise(HARNESS, Capability.SYSTEM_VIEW)
+def _a_turn_passes_before_anything_runs_again(bench: Bench) -> None:
+    shown = f"cat {HARNESS_FOLDER}/note; stat -c %Y {HARNESS_FOLDER}/note /tmp/a"
+    with bench.sandbox() as sandbox:
+        for turn in (1, 2, 3):
+            run(sandbox, "echo a >> /tmp/a")
+            sandbox.pass_turn(1_000_000_000 + turn, "note", b"turn %d\n" % turn)
+            sandbox.settle()
+            seen = run(sandbox, shown).text.split("\n")
+            times = [str(1_000_000_000 + turn)] * 2
+            expect(seen[:3] == [f"turn {turn}", *times], str(seen))
+        again = sandbox.put("note", b"put\n")
+        expect(run(sandbox, f"cat {again}").text == "put\n", "not replaced by put")
+
+
 @contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:

@@ -15,12 +15,23 @@ class Counters:
 
     Args:
         pid: Host pid of a process in it.
+
+    Raises:
+        SandboxError: If the process is gone.
     """
 
     def __init__(self, pid: int) -> None:
-        self._folder = f"/proc/{pid}/net"
-        self._text = (b"", b"")
-        self._values: Mapping[str, int] = {}
+        self._text: tuple[bytes, ...] = ()
+        self._values: dict[str, int] = {}
+        self._files: list[int] = []
+        try:
+            for name in ("snmp", "snmp6"):
+                path = f"/proc/{pid}/net/{name}"
+                if name == "snmp" or os.path.exists(path):  # noqa: PTH110
+                    self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            self.close()
+            raise SandboxError(f"The network cannot be read: {error}.") from error
 
     def read(self) -> Mapping[str, int]:
         """Return the counters.
@@ -30,22 +41,24 @@ class Counters:
             protocol's in front (``UdpOutDatagrams``, ``Ip6OutNoRoutes``).
 
         Raises:
-            SandboxError: If the process is gone.
+            SandboxError: If they cannot be read.
         """
         try:
-            text = (_content(f"{self._folder}/snmp"), self._six())
+            text = tuple(os.pread(fd, _MOST_BYTES, 0) for fd in self._files)
         except OSError as error:
             raise SandboxError(f"The network cannot be read: {error}.") from error
         if text != self._text:
-            self._values = dict([*_pairs(text[0].decode()), *_rows(text[1].decode())])
+            self._values = dict(_pairs(text[0].decode()))
+            self._values.update(
+                row for part in text[1:] for row in _rows(part.decode())
+            )
             self._text = text
         return self._values
 
-    def _six(self) -> bytes:
-        try:
-            return _content(f"{self._folder}/snmp6")
-        except FileNotFoundError:
-            return b""
+    def close(self) -> None:
+        """Let go of the namespace; idempotent."""
+        while self._files:
+            os.close(self._files.pop())
 
 
 def read_counters(pid: int) -> Mapping[str, int]:
@@ -54,15 +67,11 @@ def read_counters(pid: int) -> Mapping[str, int]:
     Raises:
         SandboxError: If the process is gone.
     """
-    return Counters(pid).read()
-
-
-def _content(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    counters = Counters(pid)
     try:
-        return os.read(fd, _MOST_BYTES)
+        return counters.read()
     finally:
-        os.close(fd)
+        counters.close()
 
 
 def _pairs(snmp: str) -> Iterator[tuple[str, int]]:

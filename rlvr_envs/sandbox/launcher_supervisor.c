@@ -310,6 +310,26 @@ static int do_times(struct packet *p)
     return set_times("u", "r", wall);
 }
 
+/* replace FOLDER NAME USER SECONDS NANOSECONDS CONTENT: a file that is never seen half. */
+static int do_replace(struct packet *p)
+{
+    char *folder = field(p), *name = field(p), aside[PATH_MAX], path[PATH_MAX];
+    int user = number(p);
+    struct timespec times[2] = {{.tv_sec = number(p)}};
+    times[0].tv_nsec = number(p);
+    times[1] = times[0];
+    char *text = field(p);
+    snprintf(aside, sizeof aside, "%s/.%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(aside);
+    TRY(write_file(aside, text, strlen(text), 0444), "writing a harness file");
+    TRY(chown(aside, user, user), "writing a harness file");
+    TRY(utimensat(AT_FDCWD, aside, times, 0), "writing a harness file");
+    TRY(rename(aside, path), "writing a harness file");
+    TRY(utimensat(AT_FDCWD, folder, times, 0), "writing a harness file");
+    return 0;
+}
+
 struct verb {
     const char *name;
     int (*act)(struct packet *);
@@ -320,7 +340,7 @@ static const struct verb verbs[] = {
     {"ids", do_ids}, {"birth", do_birth}, {"age", do_age}, {"room", do_room}, {"folder", do_folder}, {"mount", do_mount},
     {"unmount", do_unmount}, {"node", do_node}, {"link", do_link}, {"file", do_file},
     {"tree", do_tree}, {"attach", do_attach}, {"like", do_like}, {"point", do_point},
-    {"go", do_go}, {"copy", do_copy}, {"times", do_times},
+    {"go", do_go}, {"copy", do_copy}, {"times", do_times}, {"replace", do_replace},
 };
 
 static int do_verb(struct packet *p)

@@ -46,6 +46,11 @@ from rlvr_envs.sandbox.supervisor import Supervisor
 from rlvr_envs.sandbox.wire import Packet, Refused
 from rlvr_envs.state import Census
 
+_CAPABILITIES = frozenset(Capability) - {
+    Capability.CHECKPOINT,
+    Capability.VIRTUAL_CLOCK,
+}
+
 
 class _Phase(Enum):
     NEW = "was not started"
@@ -69,7 +74,7 @@ class NamespaceSandbox(Sandbox):
     @classmethod
     @override
     def capabilities(cls) -> frozenset[Capability]:
-        return frozenset(Capability) - {Capability.CHECKPOINT, Capability.VIRTUAL_CLOCK}
+        return _CAPABILITIES
 
     @classmethod
     @override
@@ -186,11 +191,24 @@ class NamespaceSandbox(Sandbox):
     @override
     def set_times(self, wall_s: float) -> None:
         self._need(_Phase.RUNNING, _Phase.KILLED)
-        seconds, nanoseconds = divmod(round(wall_s * 1_000_000_000), 1_000_000_000)
         packet = Packet()
-        packet.add("times", seconds, nanoseconds)
+        packet.add("times", *_moment(wall_s))
         self._hull.supervisor.request(packet)
         self._harness.set_time(wall_s)
+
+    @override
+    def pass_turn(self, wall_s: float, name: str, data: bytes) -> None:
+        self._need(_Phase.RUNNING, _Phase.KILLED)
+        moment = _moment(wall_s)
+        packet = Packet()
+        packet.add("times", *moment)
+        packet.add("replace", "h", name, self.spec.id_base, *moment, data)
+        self._hull.supervisor.defer(packet)
+        self._harness.set_time(wall_s)
+
+    @override
+    def settle(self) -> None:
+        self._hull.supervisor.settle()
 
     @override
     def attach(self, bind: Bind) -> None:
@@ -273,6 +291,8 @@ class NamespaceSandbox(Sandbox):
             if not started:
                 return
             self._init.close()
+            if self._counters is not None:
+                self._counters.close()
             if not self._sealed:
                 self._hull.close()
 
@@ -340,6 +360,11 @@ class NamespaceSandbox(Sandbox):
     @property
     def _is(self) -> str:
         return self._phase.value
+
+
+def _moment(wall_s: float) -> tuple[int, int]:
+    """Return whole seconds and nanoseconds."""
+    return divmod(round(wall_s * 1_000_000_000), 1_000_000_000)
 
 
 class _Storage:

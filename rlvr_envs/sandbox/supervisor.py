@@ -35,7 +35,7 @@ class Supervisor:
     def __init__(self, program: Path) -> None:
         self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
-        self._pending = 0
+        self._owed = 0
         self._broken = False
         self._channel.settimeout(ANSWER_S)
         try:
@@ -77,6 +77,24 @@ class Supervisor:
             self._send(packet)
             return self._take()
 
+    def defer(self, packet: Packet) -> None:
+        """Have the verbs of a packet done while the caller goes on.
+
+        What fails is raised by `settle`, or by the next request of any kind.
+        """
+        with self._lock:
+            self._send(packet)
+            self._owed += 1
+
+    def settle(self) -> None:
+        """Wait until everything that was deferred is done.
+
+        Raises:
+            SandboxError: If a deferred verb failed, or the supervisor is gone.
+        """
+        with self._lock:
+            self._take_owed()
+
     def close(self) -> None:
         """End the sandbox and the supervisor, wait for both; idempotent."""
         with self._lock:
@@ -96,7 +114,13 @@ class Supervisor:
         except OSError:
             return
 
+    def _take_owed(self) -> None:
+        while self._owed:
+            self._owed -= 1
+            self._take()
+
     def _send(self, packet: Packet) -> None:
+        self._take_owed()
         if self._broken or self._channel.fileno() < 0:
             raise SandboxError("The sandbox is gone.")
         try:

@@ -11,6 +11,7 @@ from jsonschema.exceptions import SchemaError, ValidationError
 
 from rlvr_envs.records import ErrorKind, JsonObject, ToolCall, ToolResult, ToolSpec
 from rlvr_envs.tools.parsing import parse_call, shown
+from rlvr_envs.tools.quick import Accepts, acceptor
 from rlvr_envs.tools.tool import Tool
 
 SessionT = TypeVar("SessionT")
@@ -32,11 +33,13 @@ class Dispatcher(Generic[SessionT]):
     def __init__(self, tools: Iterable[Tool[SessionT]]) -> None:
         self._tools: dict[str, Tool[SessionT]] = {}
         self._validators: dict[str, Draft202012Validator] = {}
+        self._accepts: dict[str, Accepts] = {}
         for tool in tools:
             if tool.spec.name in self._tools:
                 raise ValueError(f"Two tools are named {tool.spec.name!r}.")
             self._tools[tool.spec.name] = tool
             self._validators[tool.spec.name] = _validator(tool.spec)
+            self._accepts[tool.spec.name] = acceptor(tool.spec.parameters)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -74,15 +77,16 @@ class Dispatcher(Generic[SessionT]):
         return _refused(text, ErrorKind.UNKNOWN_TOOL)
 
     def _complaint(self, tool: Tool[SessionT], arguments: JsonObject) -> str:
-        validator = self._validators[tool.spec.name]
-        if not validator.is_valid(arguments):
+        name = tool.spec.name
+        validator = self._validators[name]
+        if not (self._accepts[name](arguments) or validator.is_valid(arguments)):
             errors = sorted(validator.iter_errors(arguments), key=_order)
             parts = [_describe(error) for error in errors[:_MOST_COMPLAINTS]]
             told = "; ".join(parts)
-            return f"Invalid arguments for {tool.spec.name}: {told}. {usage(tool.spec)}"
+            return f"Invalid arguments for {name}: {told}. {usage(tool.spec)}"
         complaint = _unencodable(arguments, "") or tool.check(arguments)
         if complaint:
-            return f"Invalid arguments for {tool.spec.name}: {complaint}"
+            return f"Invalid arguments for {name}: {complaint}"
         return ""
 
 

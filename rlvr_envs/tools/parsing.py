@@ -17,6 +17,8 @@ MAX_VALUES = 20_000
 MAX_INT_BITS = 4096
 EXPECTED = '{"name": "<tool>", "arguments": {...}}'
 _SHOWN_CHARS = 80
+_CALL_KEYS = frozenset({"name", "arguments"})
+_MOST_PLAIN = 16
 _WRAPPER_KEYS = frozenset({"id", "type", "function", "index"})
 
 
@@ -37,11 +39,28 @@ def parse_call(action: object) -> ToolCall | ToolResult:
         The call, holding plain data of its own; or a ``malformed_call`` result
         whose text says what is wrong and shows the expected form.
     """
+    plain = _plainest(action)
+    if plain is not None:
+        return plain
     try:
         return _to_call(_unwrap(_read(action)))
     except _Malformed as error:
         text = f"Malformed tool call: {error} Expected {EXPECTED}."
         return ToolResult(text, ok=False, error_kind=ErrorKind.MALFORMED_CALL)
+
+
+def _plainest(action: object) -> ToolCall | None:
+    """Read a mapping of a name and texts at once; None for all else."""
+    if type(action) is not dict or action.keys() != _CALL_KEYS:
+        return None
+    name, arguments = action["name"], action["arguments"]
+    if type(name) is not str or not name or type(arguments) is not dict:
+        return None
+    if len(arguments) > _MOST_PLAIN or not all(
+        type(key) is str and type(value) is str for key, value in arguments.items()
+    ):
+        return None
+    return ToolCall(name, dict(arguments))
 
 
 def shown(value: object) -> str:
@@ -158,7 +177,7 @@ def _unwrap(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_call(call: dict[str, Any]) -> ToolCall:
-    _refuse_others(call, frozenset({"name", "arguments"}))
+    _refuse_others(call, _CALL_KEYS)
     name = call.get("name")
     if not isinstance(name, str) or not name:
         raise _Malformed(f"The name is no non-empty string, but {shown(name)}.")

@@ -13,6 +13,9 @@ MAX_INT_BITS = 4096
 """Of an integer that is written out; Python refuses to print much longer ones."""
 
 
+_STRICT = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def encode(value: Any) -> bytes:
     """Return compact ASCII JSON with sorted keys, without a line end.
 
@@ -21,9 +24,9 @@ def encode(value: Any) -> bytes:
     record must not fail on it.
     """
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = _STRICT.encode(value)
     except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+        text = _STRICT.encode(plain(value))
     return text.encode("ascii")
 
 

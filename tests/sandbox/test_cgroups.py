@@ -118,6 +118,10 @@ def test_members_are_read_and_a_gone_group_has_none(tmp_path: Path) -> None:
     (group.stopper / "cgroup.procs").write_text("12\n345\n")
 
     assert group.members() == [12, 345]
+    (group.stopper / "cgroup.procs").write_text("".join(f"{n}\n" for n in range(3000)))
+    assert group.members() == list(range(3000))
+    (group.stopper / "cgroup.procs").unlink()
+    group.remove()
     assert Group(pure_unified_again(tmp_path), "two").members() == []
 
 

@@ -81,12 +81,11 @@ class TerminalWorld:
     ) -> tuple[ToolCall | None, ToolResult]:
         """Run one tool call at its virtual time, then collect what was seen."""
         self._turn = turn
-        self._tick()
+        self._sandbox.settle()
         self._session.limit_s(limit_s)
         with boundary(SandboxError, "running a tool call"):
             call, result = self._build.dispatcher.dispatch(self._session, action)
-        if self._clock is not None:
-            self._sandbox.set_times(self._clock.at_turn(turn))
+        self._pass_turn()
         self._raw = result.raw
         seen = self._egress.collect() if self._egress else ()
         return call, replace(result, events=(*result.events, *seen)) if seen else result
@@ -95,6 +94,7 @@ class TerminalWorld:
         """Kill everything, prove that nothing is left, and show what remains."""
         if self._frozen is not None:
             return self._frozen
+        self._sandbox.settle()
         census = self._sandbox.kill()
         if census.remaining:
             raise SandboxError(f"{census.remaining} processes outlived the kill.")
@@ -132,6 +132,7 @@ class TerminalWorld:
         if self._frozen is not None:
             return self._differing(self._frozen.changes)
         with boundary(SandboxError, "comparing a living state with its snapshot"):
+            self._sandbox.settle()
             self._sandbox.freeze()
             try:
                 return self._differing(self._changes())
@@ -140,6 +141,7 @@ class TerminalWorld:
 
     def branch(self) -> SealedLayer:
         """Copy the writable layer while everything inside stands still."""
+        self._sandbox.settle()
         return self._sandbox.branch()
 
     def seal(self) -> SealedLayer:
@@ -177,10 +179,11 @@ class TerminalWorld:
                 self._clock, build.options.runtime_seed, self.snapshot.digest
             )
             self._sandbox.put(SEED_FILE, seed)
-            self._tick()
+            self._sandbox.put(CLOCK_FILE, clock_line(self._clock, 0))
         self._session = self._make_session()
         self._closing.callback(self._session.close)
         self._session.start()
+        self._pass_turn()
 
     def _make_session(self) -> TerminalSession:
         build, task = self._build, self._build.instance.task
@@ -197,9 +200,12 @@ class TerminalWorld:
         pinned = ENVIRONMENT if self._clock else {}
         return {**pinned, **self._build.instance.task.env}
 
-    def _tick(self) -> None:
+    def _pass_turn(self) -> None:
+        """Give files the time of this turn, and the clock that of the next one."""
         if self._clock is not None:
-            self._sandbox.put(CLOCK_FILE, clock_line(self._clock, self._turn))
+            wall_s = self._clock.at_turn(self._turn)
+            line = clock_line(self._clock, self._turn + 1)
+            self._sandbox.pass_turn(wall_s, CLOCK_FILE, line)
 
     def _differing(self, found: tuple[Change, ...]) -> StateDiff:
         start = self._build.options.start
