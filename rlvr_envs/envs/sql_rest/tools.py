@@ -70,6 +70,60 @@ _SCHEMA = ToolSpec(
     category=ToolCategory.OBSERVE,
 )
 
+_HEADERS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "maxLength": 8192},
+    "maxProperties": 64,
+    "description": "Header names and values.",
+    "examples": [{}, {"Accept": "application/json"}],
+}
+_PATH: dict[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 8192,
+    "description": "With the query, percent-encoded, such as /orders?status=open.",
+    "examples": ["/openapi.json", "/"],
+}
+
+_HTTP_GET = ToolSpec(
+    name="http_get",
+    description=(
+        "Send a GET or HEAD request to the task's HTTP service and read status, headers "
+        "and body. /openapi.json describes what the service can do."
+    ),
+    parameters=_parameters(
+        ("path",),
+        path=_PATH,
+        method={"enum": ["GET", "HEAD"], "description": "Default GET."},
+        headers=_HEADERS,
+    ),
+    category=ToolCategory.OBSERVE,
+)
+
+_HTTP = ToolSpec(
+    name="http",
+    description=(
+        "Send any request to the task's HTTP service and read status, headers and body. "
+        "A body is sent as it is; say what it is in Content-Type."
+    ),
+    parameters=_parameters(
+        ("method", "path"),
+        method={
+            "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+            "examples": ["GET", "OPTIONS"],
+        },
+        path=_PATH,
+        headers=_HEADERS,
+        body={
+            "type": "string",
+            "maxLength": _MAX_TEXT,
+            "description": "Text; nothing by default.",
+            "examples": ["{}"],
+        },
+    ),
+    category=ToolCategory.MUTATE,
+)
+
 _SUBMIT = ToolSpec(
     name="submit",
     description=(
@@ -100,6 +154,14 @@ def _schema(doors: Doors, _arguments: JsonObject) -> ToolResult:
     return doors.schema()
 
 
+def _http_get(doors: Doors, arguments: JsonObject) -> ToolResult:
+    return doors.http(**{"method": "GET", **arguments})
+
+
+def _http(doors: Doors, arguments: JsonObject) -> ToolResult:
+    return doors.http(**arguments)
+
+
 def _submit(doors: Doors, arguments: JsonObject) -> ToolResult:
     return doors.submit(arguments.get("answer", ""))
 
@@ -108,6 +170,8 @@ TOOLS: tuple[Tool[Doors], ...] = (
     Tool(_QUERY, _query),
     Tool(_SQL, _sql),
     Tool(_SCHEMA, _schema),
+    Tool(_HTTP_GET, _http_get),
+    Tool(_HTTP, _http),
     Tool(_SUBMIT, _submit),
 )
 """In the order in which the agent is told of them."""

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from typing import LiteralString, cast
 
 import psycopg
@@ -73,6 +74,7 @@ class Clone:
         self._seen = DatabaseDiff()
         self._frozen = False
         self._closed = False
+        self._closing: list[Callable[[], None]] = []
 
     def open_agent(self) -> Connection:
         """Open a session of the agent's role; the first one is ready at once.
@@ -237,6 +239,10 @@ class Clone:
             self._grader = self._cluster.connect_grader(self.name)
         return self._grader
 
+    def when_closed(self, tell: Callable[[], None]) -> None:
+        """Have it told, once, that the clone is closed."""
+        self._closing.append(tell)
+
     def close(self) -> None:
         """Leave it; database, role and slot are dropped elsewhere. Idempotent."""
         if self._closed:
@@ -247,6 +253,8 @@ class Clone:
             if connection is not None:
                 connection.close()
         self._cluster.discard(self.name)
+        for tell in self._closing:
+            tell()
 
     def begin(self) -> None:
         """Make the role, the slot and the first session; once, by `make_clone`."""

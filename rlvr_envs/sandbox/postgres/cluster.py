@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import secrets
 import threading
@@ -214,8 +215,8 @@ class Cluster:
             for role in (OWNER, *(rights.group for rights in Rights)):
                 if role not in known:
                     self._run("CREATE ROLE {} NOLOGIN", role)
-            self._run("GRANT {} TO {}", Rights.READ.group, Rights.WRITE.group)
-            self._run("GRANT {} TO {}", Rights.WRITE.group, Rights.TRUNCATE.group)
+            for less, more in itertools.pairwise(Rights):
+                self._run("GRANT {} TO {}", less.group, more.group)
         statement = sql.SQL(
             "CREATE ROLE {} LOGIN NOINHERIT BYPASSRLS PASSWORD {}; "
             "GRANT pg_read_all_data TO {} WITH INHERIT TRUE, SET FALSE"

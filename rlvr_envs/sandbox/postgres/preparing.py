@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from psycopg import sql
+from collections.abc import Iterable
 
+from psycopg import errors, sql
+
+from rlvr_envs.errors import SnapshotError
 from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.roles import Rights
 
@@ -33,6 +36,8 @@ _GRANTS = (
     ),
     ("GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", Rights.WRITE),
     ("GRANT TRUNCATE ON ALL TABLES IN SCHEMA {schema} TO {role}", Rights.TRUNCATE),
+    ("GRANT CREATE ON SCHEMA {schema} TO {role}", Rights.DEFINE),
+    ("GRANT REFERENCES ON ALL TABLES IN SCHEMA {schema} TO {role}", Rights.DEFINE),
 )
 
 # What a stranger may call by default and an agent must not: forging the ledger,
@@ -50,7 +55,8 @@ _CLOSED_FUNCTIONS = (
     "pg_lock_status()",
     "pg_get_replication_slots()",
     "pg_export_snapshot()",
-    # The server's own times differ between runs.
+    # The server's own times and numbers differ between runs.
+    "pg_backend_pid()",
     "pg_postmaster_start_time()",
     "pg_conf_load_time()",
 )
@@ -70,7 +76,8 @@ _CLOSED_RELATIONS = (
     "pg_shdepend",
 )
 
-# The first message outlives the rollback of a command that was denied.
+# The first message outlives the rollback of a command that was denied. A table that
+# an agent makes keeps old rows as the seed's do: else nobody could update it.
 _WITNESSES = """
 CREATE SCHEMA rlvr_audit;
 CREATE FUNCTION rlvr_audit.started() RETURNS event_trigger LANGUAGE plpgsql
@@ -81,7 +88,14 @@ BEGIN
 END $body$;
 CREATE FUNCTION rlvr_audit.ended() RETURNS event_trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE made record;
 BEGIN
+  FOR made IN SELECT object_identity FROM pg_event_trigger_ddl_commands()
+    WHERE object_type = 'table' AND schema_name IS DISTINCT FROM 'pg_temp'
+      AND command_tag IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
+  LOOP
+    EXECUTE 'ALTER TABLE ' || made.object_identity || ' REPLICA IDENTITY FULL';
+  END LOOP;
   PERFORM pg_logical_emit_message(true, 'rlvr.ddl.ended', json_build_object(
     'tag', tg_tag, 'objects', (SELECT coalesce(json_agg(json_build_object(
       'type', object_type, 'identity', object_identity,
@@ -106,14 +120,19 @@ CREATE EVENT TRIGGER rlvr_dropped ON sql_drop
 """
 
 
-def prepare(connection: Connection) -> None:
+def prepare(connection: Connection, *, given: Iterable[str] = ()) -> None:
     """Grant the agents' groups their rights and set up what the ledger needs.
 
     Args:
         connection: The superuser's, in a database that holds a loaded seed.
+        given: Tables, ``schema.name``, that agents with the right to define own.
+
+    Raises:
+        SnapshotError: If a given table is none of the seed's.
     """
     with connection.transaction():
         _grant(connection)
+        _give(connection, given)
         _keep_old_rows(connection)
         _close_doors(connection)
         connection.execute(
@@ -134,6 +153,17 @@ def _grant(connection: Connection) -> None:
                     role=sql.Identifier(rights.group),
                 )
             )
+
+
+def _give(connection: Connection, tables: Iterable[str]) -> None:
+    for table in tables:
+        statement = sql.SQL("ALTER TABLE {} OWNER TO {}").format(
+            sql.Identifier(*table.split(".")), sql.Identifier(Rights.DEFINE.group)
+        )
+        try:
+            connection.execute(statement)
+        except errors.UndefinedTable as error:
+            raise SnapshotError(f"The seed has no table {table} to give.") from error
 
 
 def _keep_old_rows(connection: Connection) -> None:

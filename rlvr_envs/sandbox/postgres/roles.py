@@ -11,11 +11,17 @@ OWNER = "rlvr_owner"
 
 
 class Rights(StrEnum):
-    """What an agent's role may do to the rows of a seed; each includes the former."""
+    """What an agent's role may do to a seed; each includes the former.
+
+    The last makes objects beside the seed's, and owns those of its tables that the
+    seed itself gives away: an owner can keep its writes out of the ledger, which
+    then proves nothing of that table, though the difference of states still does.
+    """
 
     READ = "read"
     WRITE = "write"
     TRUNCATE = "truncate"
+    DEFINE = "define"
 
     @property
     def group(self) -> str:

@@ -36,10 +36,12 @@ class Seed:
             of a line) is left out: the template's name is its digest.
         epoch_s: What time it is while it runs, in whole seconds since 1970; a
             server that has no virtual clock takes its own.
+        given: Tables, ``schema.name``, that agents with the right to define own.
     """
 
     script: str
     epoch_s: int = EPOCH_S
+    given: tuple[str, ...] = ()
 
     @classmethod
     def from_file(cls, path: Path) -> Seed:
@@ -61,7 +63,8 @@ class Seed:
     @property
     def digest(self) -> str:
         """``sha256:...`` of the script, wherever it came from."""
-        return digest_of(["postgres seed", self.script, str(self.epoch_s)])
+        parts = ["postgres seed", self.script, str(self.epoch_s), *self.given]
+        return digest_of(parts)
 
     def load(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
         """Run the script.

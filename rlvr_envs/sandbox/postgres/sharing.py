@@ -34,12 +34,39 @@ class Source:
     folder: Path = SHARED_MEMORY
 
 
+KEPT_SEEDS = 8
+"""Seeds whose template and warm clones are kept; the one leased longest ago goes."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """What stands ready of one seed.
+
+    Attributes:
+        living: Clones that episodes have; while there are any, it is not let go.
+    """
+
+    template: Template
+    pools: dict[Access, ClonePool] = field(default_factory=dict)
+    living: int = 0
+
+    def close_pools(self) -> None:
+        while self.pools:
+            _, pool = self.pools.popitem()
+            pool.close()
+
+
 @dataclass(slots=True)
 class _Shared:
     cluster: Cluster
-    templates: dict[str, Template] = field(default_factory=dict)
-    pools: dict[tuple[str, Access], ClonePool] = field(default_factory=dict)
+    is_own: bool
+    held: dict[str, _Held] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, held: _Held, change: int) -> None:
+        with self.counting:
+            held.living += change
 
 
 _shared: dict[tuple[int, Source], _Shared] = {}
@@ -65,8 +92,28 @@ def lease(seed: Seed, access: Access, *, source: Source, pool_size: int = 4) -> 
     """
     shared = _living(source)
     with shared.lock:
-        pool = _pool(shared, seed, access, pool_size)
-    return pool.lease()
+        held = _held(shared, seed)
+        shared.count(held, 1)
+        if access not in held.pools:
+            held.pools[access] = ClonePool(held.template, access, size=pool_size)
+        pool = held.pools[access]
+    try:
+        clone = pool.lease()
+    except BaseException:
+        shared.count(held, -1)
+        raise
+    clone.when_closed(lambda: shared.count(held, -1))
+    return clone
+
+
+def close_pools() -> None:
+    """Drop the clones that stand ready; the next lease makes others."""
+    with _lock:
+        mine = [found for (pid, _), found in _shared.items() if pid == os.getpid()]
+    for shared in mine:
+        with shared.lock:
+            for held in shared.held.values():
+                held.close_pools()
 
 
 def close_clusters() -> None:
@@ -88,30 +135,41 @@ def _living(source: Source) -> _Shared:
             cluster = (
                 Cluster(source.dsn) if source.dsn else Cluster.start(source.folder)
             )
-            found = _shared[key] = _Shared(cluster)
+            found = _shared[key] = _Shared(cluster, is_own=not source.dsn)
         return found
 
 
-def _pool(shared: _Shared, seed: Seed, access: Access, size: int) -> ClonePool:
-    template = shared.templates.get(seed.digest)
-    if template is None:
-        template = shared.templates[seed.digest] = Template(shared.cluster, seed)
-    key = (seed.digest, access)
-    if key not in shared.pools:
-        shared.pools[key] = ClonePool(template, access, size=size)
-    return shared.pools[key]
+def _held(shared: _Shared, seed: Seed) -> _Held:
+    """Return what there is of a seed, as the last that was asked for."""
+    held = shared.held.pop(seed.digest, None)
+    if held is None:
+        _make_room(shared)
+        held = _Held(Template(shared.cluster, seed))
+    shared.held[seed.digest] = held
+    return held
+
+
+def _make_room(shared: _Shared) -> None:
+    """Let go of seeds that no episode plays; others may use a cluster that is not ours."""
+    idle = [digest for digest, held in shared.held.items() if not held.living]
+    for digest in idle[: max(0, len(shared.held) - KEPT_SEEDS + 1)]:
+        held = shared.held.pop(digest)
+        held.close_pools()
+        if shared.is_own:
+            held.template.drop()
+        else:
+            held.template.close()
 
 
 def _end(shared: _Shared) -> None:
     """A server that is gone already leaves nothing to drop."""
-    closing: list[ClonePool | Template | Cluster] = [
-        *shared.pools.values(),
-        *shared.templates.values(),
-        shared.cluster,
-    ]
-    for item in closing:
-        with contextlib.suppress(WorldError):
-            item.close()
+    for held in shared.held.values():
+        closing: list[ClonePool | Template] = [*held.pools.values(), held.template]
+        for item in closing:
+            with contextlib.suppress(WorldError):
+                item.close()
+    with contextlib.suppress(WorldError):
+        shared.cluster.close()
 
 
 def _after_fork() -> None:

@@ -142,7 +142,7 @@ class Template:
                 self.cluster.clock.set(session, epoch_s=seed.epoch_s, seed=0)
             seed.load(own)
         with self.cluster.connect(database) as admin:
-            preparing.prepare(admin)
+            preparing.prepare(admin, given=seed.given)
 
     def _alter(self, name: str, what: LiteralString) -> None:
         statement = sql.SQL("ALTER DATABASE {} ").format(sql.Identifier(name))
