@@ -1,0 +1,1 @@
+"""SQLite as a second engine: a file for each episode, opened by processes of ours."""

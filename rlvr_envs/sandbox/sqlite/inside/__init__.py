@@ -1,0 +1,1 @@
+"""What runs in the processes that open a database; needs the interpreter alone."""
