@@ -65,11 +65,24 @@ def _customers(rng):
         phone = f"+49 30 {whole(rng, 100000, 999999)}" if whole(rng, 0, 2) == 0 else None
         joined = pick(rng, ["2022-05-01", _day(rng)])
         rows.append([row_id, pick(rng, NAMES), shown, phone, whole(rng, 0, 400), joined, None])
+    rows += _certain(rng)
     for row in rows:
         if whole(rng, 0, 1):
             row[6] = pick(rng, [other for other in rows if other is not row])[0]
     _refer_oneself(rows)
     return sorted(rows)
+
+
+def _certain(rng):
+    """Two persons whose telephone the rule decides, whatever chance brought."""
+    first, second = (f"{pick(rng, 'uvwxyz')}{whole(rng, 100, 999)}@example.com" for _ in range(2))
+    return [
+        [101, "Kim", first.upper(), "+49 40 111", 5, "2023-03-01", None],
+        [102, "Kim", f"{first} ", "+49 40 222", 6, "2023-02-01", None],
+        [103, "Kim", first, None, 7, "2020-02-01", None],
+        [104, "Lou", second, "+49 40 333", 8, "2023-03-01", None],
+        [105, "Lou", f" {second}", "+49 40 444", 9, "2020-03-01", None],
+    ]
 
 
 def _refer_oneself(rows):
@@ -159,6 +172,8 @@ def _payments(rng, orders):
             stray.append([number, rows[-1][2], amount])
         else:
             after.append([number, order[0], rows[-1][2], amount])
+    rows.append([99, 4999, " Ord-0B  ", _money(1250)])
+    stray.append([99, " Ord-0B  ", _money(1250)])
     return rows, after, stray
 
 
