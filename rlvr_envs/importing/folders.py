@@ -55,7 +55,10 @@ class FolderSpec:
         instruction: Literal text; braces in it are doubled here.
         verifier: Files of the judge by relative name.
         gold: Tool calls without the closing ``submit``.
+        answer: What gold submits; empty for nothing.
         cheats: Rows of ``cheats.yaml``; none writes no file.
+        generator: Source of ``generator.py``; by default one that packs the
+            recipe's files and commands.
     """
 
     name: str
@@ -64,7 +67,9 @@ class FolderSpec:
     recipe: Recipe
     verifier: Mapping[str, bytes]
     gold: Sequence[Mapping[str, Any]] = ()
+    answer: str = ""
     cheats: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    generator: str = ""
 
 
 def write_folder(spec: FolderSpec, out: Path) -> Path:
@@ -72,12 +77,14 @@ def write_folder(spec: FolderSpec, out: Path) -> Path:
     folder = out / spec.name
     if folder.exists():
         shutil.rmtree(folder)
-    (folder / "verifier").mkdir(parents=True)
+    folder.mkdir(parents=True)
     _yaml(folder / "task.yaml", dict(spec.task))
     literal = spec.instruction.replace("{", "{{").replace("}", "}}")
     (folder / "instruction.md").write_text(literal, encoding="utf-8", newline="\n")
-    (folder / "generator.py").write_text(_GENERATOR.format(packed=pack(spec.recipe)))
-    _yaml(folder / "gold.yaml", [*map(dict, spec.gold), {"submit": {}}])
+    generator = spec.generator or _GENERATOR.format(packed=pack(spec.recipe))
+    (folder / "generator.py").write_text(generator, encoding="utf-8", newline="\n")
+    submit = {"submit": {"answer": spec.answer} if spec.answer else {}}
+    _yaml(folder / "gold.yaml", [*map(dict, spec.gold), submit])
     if spec.cheats:
         _yaml(folder / "cheats.yaml", list(map(dict, spec.cheats)))
     for name, data in spec.verifier.items():
