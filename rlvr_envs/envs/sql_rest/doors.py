@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rlvr_envs.envs.sql_rest.engine import Engine
 from rlvr_envs.envs.sql_rest.serving import Service, render
-from rlvr_envs.envs.sql_rest.session import ReadSession, SqlSession
+from rlvr_envs.envs.sql_rest.session import Session
 from rlvr_envs.envs.sql_rest.spec import WorldSpec
 from rlvr_envs.envs.sql_rest.wire import SqlError
 from rlvr_envs.records import ErrorKind, ToolResult
-from rlvr_envs.sandbox.postgres.clone import Clone
 
 _FIRST_ERROR = 400
 _NO_HTTP = "There is no HTTP service in this task."
@@ -21,7 +21,7 @@ class Doors:
     """What the tools of an episode act on.
 
     Args:
-        clone: The episode's database; it outlives the doors.
+        engine: The episode's database; it outlives the doors.
         spec: Which doors there are.
         step_timeout_s: Wall time of one call.
         open_service: Opens the episode's service; ``None`` where there is none.
@@ -35,17 +35,17 @@ class Doors:
 
     def __init__(
         self,
-        clone: Clone,
+        engine: Engine,
         spec: WorldSpec,
         *,
         step_timeout_s: float,
         open_service: Callable[[], Service] | None = None,
     ) -> None:
-        self._clone = clone
+        self._engine = engine
         self._spec = spec
         self._step_timeout_s = step_timeout_s
-        self._sql: SqlSession | None = None
-        self._query: ReadSession | None = None
+        self._sql: Session | None = None
+        self._query: Session | None = None
         self._open_service = open_service
         self._turn = 0
         self._left_s = step_timeout_s
@@ -72,7 +72,7 @@ class Doors:
         if closed:
             return refusal(closed)
         if self._sql is None:
-            self._sql = SqlSession(self._clone, step_timeout_s=self._step_timeout_s)
+            self._sql = self._engine.lasting(step_timeout_s=self._step_timeout_s)
         self.wrote = True
         return self._told(self._sql, statement)
 
@@ -148,12 +148,12 @@ class Doors:
         """Return why there is no SQL; empty if there is."""
         return self._shut or (_NO_SQL if self._spec.rights == "none" else "")
 
-    def _reader(self) -> ReadSession:
+    def _reader(self) -> Session:
         if self._query is None:
-            self._query = ReadSession(self._clone, step_timeout_s=self._step_timeout_s)
+            self._query = self._engine.looking(step_timeout_s=self._step_timeout_s)
         return self._query
 
-    def _told(self, session: SqlSession, statement: str) -> ToolResult:
+    def _told(self, session: Session, statement: str) -> ToolResult:
         session.limit_s(self._left_s)
         result = session.sql(statement)
         self.error = session.error

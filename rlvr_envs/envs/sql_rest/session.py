@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import ClassVar, Protocol
 
 from psycopg.pq import TransactionStatus
 from typing_extensions import override
@@ -49,14 +51,24 @@ ORDER BY n.nspname, c.conrelid::pg_catalog.regclass::text, c.conname
 """
 
 
-class SqlSession:
-    """The agent's door to its clone: one session that lasts from call to call.
+class Channel(Protocol):
+    """What statements are sent through."""
+
+    @property
+    def transaction(self) -> TransactionStatus:
+        """Whether a transaction is open, or failed and waits for its end."""
+
+    def run(self, statement: bytes, deadline: float) -> Answer:
+        """Send one statement, without NULs; it ends by a time of `time.monotonic`."""
+
+
+class Session(ABC):
+    """The agent's door to a database: one session that lasts from call to call.
 
     A call never raises for what the agent did. A session that the agent or a
     limit ended is replaced, and the observation says so.
 
     Args:
-        clone: It outlives the session, which does not own it.
         step_timeout_s: Wall time of one call; the agent cannot raise it.
         limit_rows: Rows shown of one answer.
         limit_bytes: Bytes of values shown of one answer.
@@ -69,16 +81,17 @@ class SqlSession:
         SandboxError: If the server is gone.
     """
 
+    columns: ClassVar[str]
+    constraints: ClassVar[str]
+
     def __init__(
         self,
-        clone: Clone,
         *,
         step_timeout_s: float = 30.0,
         limit_rows: int = 200,
         limit_bytes: int = 32_768,
     ) -> None:
         self._step_timeout_s = _seconds(step_timeout_s)
-        self._clone = clone
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
         self._left_s = math.inf
@@ -122,11 +135,11 @@ class SqlSession:
             SandboxError: If the server is gone.
         """
         left_s = self._left_s
-        columns = self.sql(_COLUMNS)
+        columns = self.sql(self.columns)
         if not columns.ok:
             return columns
         self._left_s = left_s
-        constraints = self.sql(_CONSTRAINTS)
+        constraints = self.sql(self.constraints)
         text = f"{columns.text}\n\n{constraints.text}"
         total = columns.bytes_total + constraints.bytes_total
         return replace(constraints, text=text, bytes_total=total, raw=text.encode())
@@ -166,10 +179,53 @@ class SqlSession:
             events.append(Event("session_restarted"))
         return tuple(events)
 
+    @abstractmethod
+    def _open(self) -> Channel:
+        """Open the session, or another one in the place of one that was lost."""
+
+    def _plain(self, text: str) -> str:
+        """Return what the agent may see of a text: the same in every run."""
+        return text
+
+
+class SqlSession(Session):
+    """A session of the agent's role in a clone of PostgreSQL.
+
+    Args:
+        clone: It outlives the session, which does not own it.
+        step_timeout_s: See `Session`.
+        limit_rows: See `Session`.
+        limit_bytes: See `Session`.
+
+    Raises:
+        ValueError: If the timeout is not positive and finite.
+        SandboxError: If the server is gone.
+    """
+
+    columns = _COLUMNS
+    constraints = _CONSTRAINTS
+
+    def __init__(
+        self,
+        clone: Clone,
+        *,
+        step_timeout_s: float = 30.0,
+        limit_rows: int = 200,
+        limit_bytes: int = 32_768,
+    ) -> None:
+        self._clone = clone
+        super().__init__(
+            step_timeout_s=step_timeout_s,
+            limit_rows=limit_rows,
+            limit_bytes=limit_bytes,
+        )
+
+    @override
     def _plain(self, text: str) -> str:
         return text.replace(self._clone.name, SHOWN_NAME)
 
-    def _open(self) -> Wire:
+    @override
+    def _open(self) -> Channel:
         return Wire(
             self._clone.open_agent(),
             limit_rows=self._limit_rows,

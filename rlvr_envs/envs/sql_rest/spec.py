@@ -78,6 +78,8 @@ class WorldSpec:
             raise TaskError(
                 "world: without rights and a service there is no door.", file=file
             )
+        if spec.engine == "sqlite" and spec.service:
+            raise TaskError("world: services need the engine postgres.", file=file)
         if spec.define and spec.rights != "define":
             raise TaskError("world.define: needs the rights define.", file=file)
         return spec

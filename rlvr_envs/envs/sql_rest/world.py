@@ -9,7 +9,7 @@ from typing import Any
 from rlvr_envs.confinement import ClockRule
 from rlvr_envs.envs.sql_rest.changes import changes_of, state_diff
 from rlvr_envs.envs.sql_rest.doors import Doors
-from rlvr_envs.envs.sql_rest.grading import GraderQueries
+from rlvr_envs.envs.sql_rest.engine import open_engine
 from rlvr_envs.envs.sql_rest.keeping import Course, Move, digest_of_text, keep, read
 from rlvr_envs.envs.sql_rest.serving import Service
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
@@ -19,11 +19,6 @@ from rlvr_envs.records import Layer, Snapshot, ToolCall, ToolResult
 from rlvr_envs.registration import load
 from rlvr_envs.relational import Called, DatabaseFacts
 from rlvr_envs.sandbox.base import SealedLayer
-from rlvr_envs.sandbox.postgres import sharing
-from rlvr_envs.sandbox.postgres.roles import Access, Rights
-from rlvr_envs.sandbox.postgres.seeds import Seed
-from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY
-from rlvr_envs.sandbox.postgres.sharing import Source
 from rlvr_envs.state import FrozenState, Runner, StateDiff
 
 _SERVICES = "rlvr_envs.envs.sql_rest.services:open_service"
@@ -46,12 +41,6 @@ class SqlRestWorld:
         self._spec = WorldSpec.of(task)
         rule = build.options.confinement.clock or ClockRule()
         self._clock = rule.starting(task.epoch_s)
-        seed = Seed(
-            build.instance.recipe.database,
-            epoch_s=task.epoch_s,
-            given=self._spec.define,
-        )
-        self.snapshot = Snapshot((Layer(seed.digest, NOWHERE),))
         self._before = 0
         self._turn = 0
         self._over = False
@@ -60,12 +49,9 @@ class SqlRestWorld:
         self._moves: list[Move] = []
         self._frozen: FrozenState | None = None
         self._closing = ExitStack()
-        self._clone = sharing.lease(
-            seed,
-            self._access(),
-            source=Source(build.database, build.folder or SHARED_MEMORY),
-            pool_size=build.pool_size,
-        )
+        self._engine = open_engine(build, self._spec)
+        self._clone = self._engine.clone
+        self.snapshot = Snapshot((Layer(self._engine.digest, NOWHERE),))
         self._closing.callback(self._clone.close)
         try:
             self._start()
@@ -110,7 +96,7 @@ class SqlRestWorld:
 
     def runner(self) -> Runner:
         """Return what reads the final database as the grader's own role."""
-        return GraderQueries(self._clone)
+        return self._engine.queries()
 
     def spool(self) -> str:
         """Return no path: there is no file that the agent could read."""
@@ -137,7 +123,7 @@ class SqlRestWorld:
     def _start(self) -> None:
         build, start = self._build, self._build.options.start
         self._doors = Doors(
-            self._clone,
+            self._engine,
             self._spec,
             step_timeout_s=build.budget.step_timeout_s,
             open_service=self._open_service if self._spec.service else None,
@@ -192,11 +178,6 @@ class SqlRestWorld:
         if self._doors.wrote:
             self._clone.end_turn(turn)
         return call, result
-
-    def _access(self) -> Access:
-        # Without an SQL door the role stays unused; the least of them will do.
-        rights = "read" if self._spec.rights == "none" else self._spec.rights
-        return Access(Rights(rights))
 
     def _course(self) -> Course:
         return Course(

@@ -123,6 +123,10 @@ class Clone:
         except WorkerGone as gone:
             self._agent, self._open = None, False
             return {"lost": True, "timed_out": gone.late}
+        if "failure" in answer:
+            agent.kill()
+            self._agent, self._open = None, False
+            return {"lost": True, "timed_out": False}
         if lasting and "open" in answer:
             self._open = answer["open"] is True
         return {**answer, "lost": False}
