@@ -13,7 +13,7 @@ from rlvr_envs.state import FrozenState
 from rlvr_envs.verifiers import strict
 from rlvr_envs.verifiers.content import HIDDEN
 from rlvr_envs.verifiers.database import SHOWN, facts_of
-from rlvr_envs.verifiers.tool_log import succeeded, written
+from rlvr_envs.verifiers.tool_log import carried_out, succeeded
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
 
 _PARAMETERS = {"anyOf": [{"type": "object"}, HIDDEN]}
@@ -40,7 +40,7 @@ class RestAudit(Verifier):
     be so, others are free) and ``times`` (1); ``reads``, likewise, each of which
     must have been answered once at least; ``others`` (true lets writes that are not
     named pass; false). A request that was refused, and one that was answered by an
-    earlier one's idempotency key, wrote nothing.
+    earlier one's idempotency key, wrote nothing; unless that first answer was lost.
     """
 
     schema: ClassVar[JsonObject] = {
@@ -57,7 +57,7 @@ class RestAudit(Verifier):
     @override
     def verify(self, frozen: FrozenState, context: Context) -> Findings:
         exchanges = facts_of(frozen).exchanges
-        left = [item for item in exchanges if written(item)]
+        left = list(carried_out(exchanges))
         problems = []
         # The most particular first, so that a vague one does not take their request.
         for want in sorted(context.plain(self.options["writes"]), key=_vagueness):

@@ -12,7 +12,7 @@ from rlvr_envs.records import ToolCategory
 from rlvr_envs.relational import DatabaseFacts, Row, RowChange, RowKind
 from rlvr_envs.rewards.tickets.inputs import LedgerEntry
 from rlvr_envs.verifiers import typed
-from rlvr_envs.verifiers.tool_log import written
+from rlvr_envs.verifiers.tool_log import attempted
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,100})?")
 
@@ -96,7 +96,7 @@ class Tracing:
         A change that no request explains is one of the tool that made it, or of
         nobody, so that no case allows it.
         """
-        requests = {item.turn: item for item in facts.exchanges if written(item)}
+        requests = {item.turn: item for item in facts.exchanges if attempted(item)}
         tools = {
             call.turn: call.call.name
             for call in facts.calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rlvr_envs.records import ErrorKind, ToolCall, ToolCategory
 from rlvr_envs.relational import Called, DatabaseFacts, HttpExchange
@@ -28,10 +28,30 @@ def succeeded(exchange: HttpExchange) -> bool:
     return 200 <= exchange.status < 300
 
 
-def written(exchange: HttpExchange) -> bool:
-    """Return whether a request wrote; the replay of an earlier answer did not."""
-    wrote = bool(exchange.operation) and not exchange.reads and not exchange.replayed
-    return wrote and succeeded(exchange)
+def attempted(exchange: HttpExchange) -> bool:
+    """Return whether a request may have written, whatever its answer says of it.
+
+    An answer can be lost after the work was done; the ledger knows. A replay of an
+    earlier answer does no work.
+    """
+    return bool(exchange.operation) and not exchange.reads and not exchange.replayed
+
+
+def carried_out(exchanges: Sequence[HttpExchange]) -> tuple[HttpExchange, ...]:
+    """Return the writes that the service carried out, each once, in order.
+
+    A replay counts where the first answer was lost: it shows that the work stood.
+    """
+    told: set[tuple[str, str]] = set()
+    found = []
+    for item in exchanges:
+        known = (item.operation, item.idempotency_key)
+        if not item.operation or item.reads or not succeeded(item):
+            continue
+        if not item.replayed or known not in told:
+            found.append(item)
+        told.add(known)
+    return tuple(found)
 
 
 def _turn(call: Called | None, exchange: HttpExchange | None) -> Turn:

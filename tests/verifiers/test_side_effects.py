@@ -97,8 +97,13 @@ def audited(
     "exchanges",
     [
         (done(),),
-        (done(), done(replayed=True, idempotency_key="k")),
+        (done(idempotency_key="k"), done(replayed=True, idempotency_key="k")),
         (done(status=503), done()),
+        (
+            done(status=503, idempotency_key="k"),
+            done(replayed=True, idempotency_key="k"),
+            done(replayed=True, idempotency_key="k"),
+        ),
         (done("get_order", reads=True), done()),
         (done(), exchange("POST", "/refunds", status=404)),
     ],
@@ -119,7 +124,11 @@ def test_the_expected_write_done_once_holds(
         (done(parameters={"order_id": "170"}),),
         (done("create_voucher"),),
         (done(), done("create_voucher")),
-        (done(replayed=True),),
+        (
+            done(status=503, idempotency_key="k"),
+            done(replayed=True, idempotency_key="k"),
+            done(idempotency_key="l"),
+        ),
     ],
 )
 def test_other_writes_do_not(

@@ -225,6 +225,14 @@ def test_a_replayed_request_explains_no_write(tmp_path: Path) -> None:
     assert "unauthorised_write" in fired(outcome)
 
 
+def test_a_write_whose_answer_was_lost_is_its_requests(tmp_path: Path) -> None:
+    lost = exchange("POST", "/refunds", "issue_refund", status=503, turn=3)
+
+    outcome = scored(tmp_path, *GOLD, exchanges=(*READS, lost, CLOSE))
+
+    assert (outcome.reward, fired(outcome)) == (1.0, set())
+
+
 def test_a_row_outside_the_write_set_caps_the_score(tmp_path: Path) -> None:
     other = update("public.orders", {"id": "1002", "state": "paid"}, state="lost")
 
