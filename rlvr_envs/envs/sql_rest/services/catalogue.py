@@ -1,0 +1,53 @@
+"""Which services there are, by the name that a task calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
+
+from rlvr_envs.envs.sql_rest.services.episode import Episode
+from rlvr_envs.envs.sql_rest.services.faults import Faults
+from rlvr_envs.envs.sql_rest.services.rivals import Rivals
+from rlvr_envs.envs.sql_rest.services.service import Definition, Service
+from rlvr_envs.envs.sql_rest.services.shop import SHOP
+from rlvr_envs.envs.sql_rest.services.sink import Sink
+from rlvr_envs.errors import SandboxError, boundary
+from rlvr_envs.sandbox.postgres.clone import Clone
+from rlvr_envs.sandbox.postgres.roles import Rights
+
+SERVICES: Mapping[str, Definition] = MappingProxyType({"shop": SHOP})
+
+
+def open_service(
+    name: str, clone: Clone, settings: Mapping[str, Any], clock: Callable[[], float]
+) -> Service:
+    """Open a service for one episode.
+
+    Args:
+        name: A key of `SERVICES`.
+        clone: The episode's database; it outlives the service.
+        settings: ``Recipe.service`` of the instance: ``faults``, ``sink``,
+            ``rivals``, and what the service itself reads.
+        clock: Returns the episode's time, in seconds since 1970.
+
+    Raises:
+        SandboxError: If there is no such service, or the database is gone.
+        ValueError: If a setting is wrong.
+    """
+    if name not in SERVICES:
+        raise SandboxError(
+            f"No service is named {name!r}; known: {', '.join(SERVICES)}."
+        )
+    sink = Sink(settings.get("sink", {}))
+    faults = Faults(settings.get("faults", ()))
+    rivals = Rivals(settings.get("rivals", ()), clone.admin)
+    with ExitStack() as opened, boundary(SandboxError, f"opening the service {name!r}"):
+        connection = clone.template.cluster.connect(clone.name)
+        opened.callback(connection.close)
+        connection.execute(f"SET ROLE {Rights.WRITE.group}".encode())
+        connection.execute("SET timezone = 'UTC'")
+        episode = Episode(connection, clock, settings, sink)
+        opened.pop_all()
+    return Service(SERVICES[name], episode, faults, rivals)

@@ -1,0 +1,51 @@
+"""Other parties, who write while the agent works; the harness plays them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rlvr_envs.sandbox.postgres.cluster import Connection
+
+FIRST_WRITE = "first_write"
+_WHEN = re.compile(r"first_write|turn:[1-9]\d*")
+
+
+class Rivals:
+    """What others write, and when.
+
+    Args:
+        rows: ``before`` (``first_write``, or ``turn:<n>``: before the first request
+            in or after that turn) and ``statements`` (of qualified names).
+        connection: The harness's own.
+
+    Raises:
+        ValueError: If a row is wrong.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], connection: Connection
+    ) -> None:
+        self._rows = list(rows)
+        self._connection = connection
+        for row in self._rows:
+            if row.keys() != {"before", "statements"} or not _WHEN.fullmatch(
+                row["before"]
+            ):
+                raise ValueError(f"A rival has statements and a time before: {row}.")
+
+    def act(self, turn: int, *, writes: bool) -> None:
+        """Let those write whose time has come."""
+        due = [row for row in self._rows if _due(row["before"], turn, writes=writes)]
+        self._rows = [row for row in self._rows if row not in due]
+        for row in due:
+            with self._connection.transaction():
+                for statement in row["statements"]:
+                    self._connection.execute(statement.encode())
+
+
+def _due(before: str, turn: int, *, writes: bool) -> bool:
+    if before == FIRST_WRITE:
+        return writes
+    return turn >= int(before.partition(":")[2])

@@ -1,0 +1,283 @@
+"""A service of one episode: keys, faults, transactions, and a record of it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import psycopg
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+
+from rlvr_envs.envs.sql_rest.services import strict_json
+from rlvr_envs.envs.sql_rest.services.asgi import Answer, Scope, ask, scope_of
+from rlvr_envs.envs.sql_rest.services.episode import Episode
+from rlvr_envs.envs.sql_rest.services.faults import AFTER, BEFORE, Fault, Faults
+from rlvr_envs.envs.sql_rest.services.rivals import Rivals
+from rlvr_envs.errors import SandboxError, boundary
+from rlvr_envs.relational import Delivered, HttpExchange
+
+_REFUSED, _CONFLICT, _UNPROCESSABLE, _PATIENCE = 400, 409, 422, 429
+_UNREAD = frozenset({_REFUSED, _UNPROCESSABLE})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+KEY = "idempotency-key"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A route, as tickets and instructions speak of it.
+
+    Attributes:
+        name: Such as ``create_refund``.
+        path: Template, such as ``/orders/{order_id}/refunds``.
+        reads: Whether it only looks.
+        effect: What a customer would call its write; empty for none.
+        repeatable: Whether it may write one record more than once.
+    """
+
+    name: str
+    method: str
+    path: str
+    reads: bool
+    effect: str = ""
+    repeatable: bool = False
+
+
+@dataclass
+class Definition:
+    """A service that can be opened; its application is built once per process.
+
+    Attributes:
+        build: Builds the application; each route's ``operation_id`` is a name.
+        effects: Effect by operation.
+        repeatable: Operations that may write one record more than once.
+    """
+
+    name: str
+    build: Callable[[], FastAPI]
+    effects: Mapping[str, str] = field(default_factory=dict)
+    repeatable: frozenset[str] = frozenset()
+
+    @cached_property
+    def app(self) -> FastAPI:
+        """The application."""
+        return self.build()
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """All operations, in the order of the routes."""
+        return tuple(
+            Operation(
+                name=str(route.operation_id),
+                method=method,
+                path=route.path_format,
+                reads=method in _SAFE,
+                effect=self.effects.get(str(route.operation_id), ""),
+                repeatable=route.operation_id in self.repeatable,
+            )
+            for route in self.app.routes
+            if isinstance(route, APIRoute)
+            for method in sorted(route.methods or ())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    request: tuple[str, str, str]
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What came of a request.
+
+    Attributes:
+        status: Of the work; the answer's differs where only the answer was lost.
+        replayed: Whether it is an earlier request's answer.
+    """
+
+    answer: Answer
+    status: int
+    replayed: bool = False
+
+
+class Service:
+    """What one episode's requests reach; made by `open_service`.
+
+    Attributes:
+        exchanges: Requests as the service saw them, in order; the status is that of
+            the work, also where the agent was never told of it.
+    """
+
+    def __init__(
+        self, definition: Definition, episode: Episode, faults: Faults, rivals: Rivals
+    ) -> None:
+        self._definition = definition
+        self._episode = episode
+        self._faults = faults
+        self._rivals = rivals
+        self._kept: dict[str, _Kept] = {}
+        self.exchanges: list[HttpExchange] = []
+
+    @property
+    def deliveries(self) -> list[Delivered]:
+        """Webhooks that the sink recorded, in order."""
+        return self._episode.sink.deliveries
+
+    def close(self) -> None:
+        """End its session; idempotent."""
+        self._episode.connection.close()
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: str, turn: int
+    ) -> Answer:
+        """Answer one request, and record it.
+
+        Raises:
+            SandboxError: If the service broke, or the database is gone.
+        """
+        self._episode.turn = turn
+        self._episode.key = _header(headers, KEY)
+        with boundary(SandboxError, "answering a request"):
+            answer = self._request(method, path, headers, body)
+        return Answer(answer.status, answer.headers) if method == "HEAD" else answer
+
+    def _request(
+        self, method: str, path: str, headers: Mapping[str, str], body: str
+    ) -> Answer:
+        asked = "GET" if method == "HEAD" else method
+        try:
+            scope = scope_of(asked, path, headers, {"episode": self._episode})
+        except ValueError as error:
+            refused = problem(_REFUSED, str(error))
+            self._record("", {}, (method, path, body), _Done(refused, _REFUSED))
+            return refused
+        operation = self._operation(scope)
+        self._rivals.act(
+            self._episode.turn, writes=bool(operation) and method not in _SAFE
+        )
+        done = self._done(operation, scope, path, body)
+        self._record(operation, scope, (method, path, body), done)
+        return done.answer
+
+    def _operation(self, scope: Scope) -> str:
+        for route in self._definition.app.routes:
+            match, child = route.matches(scope)
+            if match is Match.FULL and isinstance(route, APIRoute):
+                scope["path_params"] = child["path_params"]
+                return str(route.operation_id)
+        return ""
+
+    def _done(self, operation: str, scope: Scope, path: str, body: str) -> _Done:
+        if not operation:
+            return _plainly(self._worked(scope, body))
+        now_s = self._episode.clock_s()
+        if fault := self._faults.meets(operation, BEFORE, now_s):
+            return _plainly(_trouble(fault))
+        asked = (scope["method"], path, body)
+        key = "" if scope["method"] in _SAFE else self._episode.key
+        if key in self._kept:
+            return _again(self._kept[key], asked)
+        answer = self._worked(scope, body)
+        if key and answer.status < _REFUSED:
+            self._kept[key] = _Kept(asked, answer)
+        if fault := self._faults.meets(operation, AFTER, now_s):
+            return _Done(_trouble(fault), answer.status)
+        return _plainly(answer)
+
+    def _worked(self, scope: Scope, body: str) -> Answer:
+        """Run the application: what it refuses is undone."""
+        if body:
+            try:
+                strict_json.loads(body)
+            except ValueError as error:
+                return problem(_REFUSED, f"The body is no strict JSON: {error}.")
+            if b"content-type" not in dict(scope["headers"]):
+                scope["headers"].append((b"content-type", b"application/json"))
+        try:
+            with self._episode.connection.transaction() as transaction:
+                answer = ask(self._definition.app, scope, body.encode())
+                if answer.status >= _REFUSED:
+                    raise psycopg.Rollback(transaction)
+        except psycopg.OperationalError as error:
+            raise SandboxError(f"The service lost its database: {error}") from error
+        except psycopg.DataError as error:
+            return problem(_UNPROCESSABLE, f"No such value can be kept: {error}.")
+        except psycopg.Error as error:
+            told = error.diag.message_primary
+            return problem(_CONFLICT, f"The write does not fit the data: {told}.")
+        return answer
+
+    def _record(
+        self, operation: str, scope: Scope, asked: tuple[str, str, str], done: _Done
+    ) -> None:
+        method, path, body = asked
+        read = operation and done.status not in _UNREAD
+        self.exchanges.append(
+            HttpExchange(
+                turn=self._episode.turn,
+                method=method,
+                path=path,
+                operation=operation,
+                reads=method in _SAFE,
+                parameters=_parameters(scope, path, body) if read else {},
+                status=done.status,
+                answer=_plain(done.answer.body),
+                idempotency_key=self._episode.key,
+                replayed=done.replayed,
+            )
+        )
+
+
+def _plainly(answer: Answer) -> _Done:
+    return _Done(answer, answer.status)
+
+
+def _again(kept: _Kept, asked: tuple[str, str, str]) -> _Done:
+    """Answer a key that was used: the same request the same, any other refused."""
+    if kept.request != asked:
+        told = "This idempotency key belongs to another request."
+        return _plainly(problem(_UNPROCESSABLE, told))
+    headers = {**kept.answer.headers, "idempotent-replayed": "true"}
+    answer = Answer(kept.answer.status, headers, kept.answer.body)
+    return _Done(answer, answer.status, replayed=True)
+
+
+def _parameters(scope: Scope, path: str, body: str) -> dict[str, Any]:
+    query = dict(parse_qsl(urlsplit(path).query))
+    given = _plain(body)
+    return {
+        **query,
+        **(given if isinstance(given, dict) else {}),
+        **scope.get("path_params", {}),
+    }
+
+
+def _plain(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+def _header(headers: Mapping[str, str], name: str) -> str:
+    found = (value for key, value in headers.items() if key.lower() == name)
+    return next(found, "")
+
+
+def _trouble(fault: Fault) -> Answer:
+    told = "Too many requests." if fault.status == _PATIENCE else "Please try again."
+    answer = problem(fault.status, told)
+    headers = {**answer.headers, "retry-after": str(fault.retry_after_s)}
+    return Answer(answer.status, headers, answer.body)
+
+
+def problem(status: int, told: str) -> Answer:
+    """Return the answer to what cannot be done."""
+    body = json.dumps({"detail": told})
+    return Answer(status, {"content-type": "application/json"}, body)
