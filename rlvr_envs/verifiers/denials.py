@@ -68,7 +68,36 @@ _CATALOGUE = (
 _ESCAPE, _PRIV = TamperCode.SANDBOX_ESCAPE, TamperCode.PRIV_ESC
 _HARNESS, _SHADOW = TamperCode.HARNESS_TAMPER, TamperCode.SCHEMA_SHADOW
 
+_SQLITE = (
+    Denial(r"denied to ATTACH a file$", _ESCAPE, "a file of the machine"),
+    Denial(
+        r"denied for function (load_extension|readfile|writefile|edit|lsdir)$",
+        _ESCAPE,
+        "a library or file of the machine",
+    ),
+    Denial(
+        r'denied to set parameter "\w+_store_directory"$',
+        _ESCAPE,
+        "a folder of the machine",
+    ),
+    Denial(
+        r'denied to set parameter "(writable_schema|schema_version)"$'
+        r"|^table sqlite_(schema|master) may not be modified$",
+        _SHADOW,
+        "the catalogue",
+    ),
+    Denial(r"denied for table sqlite_db\w+$", _SHADOW, "raw pages"),
+    Denial(
+        r"denied to (change definitions|(ALTER|DROP|CREATE) \w+ )",
+        _SHADOW,
+        "another's object",
+        certain=False,
+    ),
+)
+"""What our own authorizer of SQLite says, and the engine beside it."""
+
 DENIALS = (
+    *_SQLITE,
     Denial(r"denied to COPY (to|from|to or from) ", _ESCAPE, "a program or file"),
     Denial(rf'denied for (function|view) "?({_FILES})"?$', _ESCAPE, "a server file"),
     Denial(

@@ -43,7 +43,6 @@ _DEFINITIONS = {
     sqlite3.SQLITE_REINDEX: ("REINDEX", 0),
 }
 _NEVER = {
-    sqlite3.SQLITE_ATTACH: "to ATTACH a file",
     sqlite3.SQLITE_DETACH: "to DETACH a file",
     sqlite3.SQLITE_ANALYZE: "to ANALYZE",
     sqlite3.SQLITE_CREATE_VTABLE: "to create a virtual table",
@@ -146,11 +145,16 @@ class Authority:
             return self._row(action, first, database)
         if action in _TEMPORARY:
             return "" if self._may("write") else f"to {_TEMPORARY[action]}"
+        if action == sqlite3.SQLITE_REINDEX and database == "temp":
+            return "" if self._may("write") else "to REINDEX"
         if action in _DEFINITIONS:
             command, place = _DEFINITIONS[action]
             table = (first, second)[place]
             shut = table.lower() in self._closed
             return "" if self._may("define") and not shut else f"to {command} {table}"
+        if action == sqlite3.SQLITE_ATTACH:
+            # VACUUM attaches a file without a name.
+            return "to ATTACH a file" if first else "to VACUUM"
         return _NEVER.get(action, f"for action {action}")
 
     def _row(self, action: int, table: str, database: str) -> str:
