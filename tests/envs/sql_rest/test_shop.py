@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rlvr_envs.envs.sql_rest.services import SERVICES, open_service
 from rlvr_envs.envs.sql_rest.services import shop_tables as tables
 from rlvr_envs.envs.sql_rest.services.asgi import Answer
+from rlvr_envs.envs.sql_rest.services.catalogue import SERVICES, open_service
 from rlvr_envs.envs.sql_rest.services.service import Service
 from rlvr_envs.errors import SandboxError
 from rlvr_envs.sandbox.postgres.clone import Clone, make_clone
