@@ -1,8 +1,9 @@
-"""JSON bodies, read strictly: no key twice, no NaN."""
+"""JSON bodies, read strictly: no key twice, no NaN, no half characters."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +12,22 @@ def loads(text: str) -> Any:
     """Read JSON.
 
     Raises:
-        ValueError: If it is none, has a key twice, a number that is not finite, or is
-            nested too deeply.
+        ValueError: If it is none, has a key twice, a number that is not finite, half
+            a character (no database takes one), or is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        found = json.loads(
+            text,
+            object_pairs_hook=_once,
+            parse_constant=_refuse,
+            parse_float=_finite,
+        )
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half a character stands alone") from None
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+    return found
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -29,3 +39,10 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is out of range")
+    return number
