@@ -14,6 +14,7 @@ import rlvr_envs  # noqa: F401 (registers)
 from rlvr_envs.errors import MissingRequirement
 from rlvr_envs.manifest import manifest
 from rlvr_envs.records import Snapshot
+from rlvr_envs.registration import load
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 
 MakeEnv = Callable[..., gym.Env[Any, Any]]
@@ -27,6 +28,14 @@ def machine(base_snapshot: Snapshot) -> Snapshot:
     except MissingRequirement as error:
         pytest.skip(str(error))
     return base_snapshot
+
+
+@pytest.fixture(scope="package", autouse=True)
+def servers() -> Iterator[None]:
+    """Database servers that environments share; they end with these tests."""
+    yield
+    if find_spec("psycopg"):
+        load("rlvr_envs.sandbox.postgres.sharing:close_clusters")()
 
 
 Need = Callable[[str], None]

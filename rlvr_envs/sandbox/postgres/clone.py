@@ -36,7 +36,7 @@ _ROLE: LiteralString = (
     "GRANT {group} TO {role} WITH INHERIT TRUE, SET FALSE; "
     "REVOKE ALL ON DATABASE {role} FROM PUBLIC; "
     "GRANT {privileges} ON DATABASE {role} TO {role}; "
-    "GRANT CONNECT ON DATABASE {role} TO {grader}"
+    "GRANT CONNECT ON DATABASE {role} TO {grader}, {party}"
 )
 _ONLOOKER: LiteralString = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '100ms'"
@@ -90,6 +90,19 @@ class Clone:
         self._agents.append(opened)
         self._clocks.follow(opened)
         return opened
+
+    def open_party(self) -> Connection:
+        """Open a session of who else writes here: no agent, and no superuser.
+
+        What an agent may leave behind, a trigger say, gains nothing by it. The caller
+        closes it.
+
+        Raises:
+            SandboxError: If the clone is frozen or the server is gone.
+        """
+        if self._frozen or self._closed:
+            raise SandboxError("A frozen database has no door for anybody.")
+        return self._cluster.connect_party(self.name)
 
     @property
     def virtual_clock(self) -> bool:
@@ -274,6 +287,7 @@ class Clone:
             password=self._password,
             group=sql.Identifier(self.access.rights.group),
             grader=sql.Identifier(self._cluster.grader),
+            party=sql.Identifier(self._cluster.party),
             privileges=sql.SQL("CONNECT" if reads else "CONNECT, TEMPORARY"),
         )
         settings = [

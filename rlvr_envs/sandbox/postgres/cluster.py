@@ -39,6 +39,7 @@ _HARNESS = {
     "bytea_output": "hex",
     "statement_timeout": "0",
 }
+_PARTY = {"row_security": "on", "lock_timeout": "1s", "statement_timeout": "10s"}
 
 
 class Cluster:
@@ -64,6 +65,7 @@ class Cluster:
         self._server = server
         self._password = secrets.token_hex(16)
         self.grader = owned_name("g")
+        self.party = owned_name("p")
         self._closed = False
         self._filler: Connection | None = None
         self._filling = threading.Lock()
@@ -140,6 +142,17 @@ class Cluster:
             database, user=self.grader, password=self._password, options=options
         )
 
+    def connect_party(self, database: str) -> Connection:
+        """Open a connection as a role that reads and writes rows, and owns nothing.
+
+        It is who else writes beside the agent, a service say. Waiting for a lock that
+        the agent holds is an error of the statement.
+        """
+        options = _options({**_HARNESS, **_PARTY})
+        return self.connect(
+            database, user=self.party, password=self._password, options=options
+        )
+
     def filler(self) -> Connection:
         """Return the connection on which clones are made, apart from all others."""
         with self._filling:
@@ -180,6 +193,7 @@ class Cluster:
         if self._server is None:
             with boundary(SandboxError, "leaving the database cluster"):
                 self._drop_role(self.grader)
+                self._drop_role(self.party)
         if self._filler is not None:
             self._filler.close()
         self.admin.close()
@@ -224,6 +238,15 @@ class Cluster:
             sql.Identifier(self.grader), self._password, sql.Identifier(self.grader)
         )
         self.admin.execute(statement)
+        party = sql.SQL(
+            "CREATE ROLE {} LOGIN PASSWORD {}; GRANT {} TO {} WITH INHERIT TRUE, SET FALSE"
+        ).format(
+            sql.Identifier(self.party),
+            self._password,
+            sql.Identifier(Rights.WRITE.group),
+            sql.Identifier(self.party),
+        )
+        self.admin.execute(party)
 
     def _drop(self, database: str) -> None:
         self._drop_database(database)

@@ -359,8 +359,10 @@ def test_a_server_that_dies_voids_that_episode_and_no_other(make: Make) -> None:
     server = cluster_of(env)._server
     assert server is not None
     pid = int((server.folder / "data/postmaster.pid").read_text().split()[0])
+    backends = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
-    os.kill(pid, signal.SIGKILL)
+    for victim in (pid, *map(int, backends)):
+        os.kill(victim, signal.SIGKILL)
     _, reward, terminated, _, info = env.step(sql(SHIP))
 
     assert (reward, terminated, info["scorable"]) == (0.0, True, False)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from rlvr_envs.sandbox.postgres.clone import Clone
-from rlvr_envs.sandbox.postgres.cluster import Connection
+from rlvr_envs.errors import SnapshotError
+from rlvr_envs.sandbox.postgres.clone import Clone, make_clone
+from rlvr_envs.sandbox.postgres.cluster import Cluster, Connection
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
+from rlvr_envs.sandbox.postgres.seeds import Seed
+from rlvr_envs.sandbox.postgres.templates import Template
 from tests.databases import READ_ONLY_ATTACKS, MakeClone
 
 WRITER_ATTACKS = (
@@ -164,3 +168,61 @@ def test_no_setting_of_its_own_keeps_a_role_from_a_new_session(
 
     assert clone.open_agent().execute("SELECT 1").fetchall() == [(1,)]
     assert not is_clean(clone)
+
+
+GIVEN = Seed("CREATE TABLE orders (id int PRIMARY KEY)", given=("public.orders",))
+CLIMBS = """
+CREATE FUNCTION climb() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RESET ROLE;
+  RESET SESSION AUTHORIZATION;
+  CREATE TABLE mine (super bool);
+  INSERT INTO mine SELECT rolsuper FROM pg_authid WHERE rolname = current_user;
+  RETURN NEW;
+END $$
+"""
+
+
+@pytest.fixture
+def given(cluster: Cluster) -> Iterator[Clone]:
+    """A clone whose table the agent owns."""
+    template = Template(cluster, GIVEN)
+    clone = make_clone(cluster.filler(), template, Access(Rights.DEFINE))
+    yield clone
+    clone.close()
+    cluster.settle()
+    template.close()
+
+
+def test_a_trigger_that_an_agent_leaves_gains_nothing_from_others(given: Clone) -> None:
+    agent, party = given.open_agent(), given.open_party()
+    agent.execute(CLIMBS)
+    agent.execute(
+        "CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION climb()"
+    )
+
+    assert refused(party, "INSERT INTO public.orders VALUES (1)") == "42501"
+    party.close()
+
+
+def test_others_do_not_wait_for_an_agent_that_holds_a_lock(given: Clone) -> None:
+    agent, party = given.open_agent(), given.open_party()
+    agent.execute("BEGIN")
+    agent.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+
+    assert refused(party, "INSERT INTO public.orders VALUES (1)") == "55P03"
+    party.close()
+
+
+def test_a_table_that_is_given_is_owned_by_the_group_and_no_more(given: Clone) -> None:
+    agent = given.open_agent()
+
+    agent.execute("ALTER TABLE orders ADD COLUMN note text")
+    agent.execute("CREATE VIEW seen AS SELECT id FROM orders")
+    for statement in ("SET ROLE rlvr_define", "CREATE SCHEMA own", "CREATE ROLE x"):
+        assert refused(agent, statement) == "42501"
+
+
+def test_a_seed_cannot_give_what_it_has_not(cluster: Cluster) -> None:
+    with pytest.raises(SnapshotError, match="no table public"):
+        Template(cluster, Seed("SELECT 1", given=("public.lines",)))
