@@ -9,15 +9,15 @@ from typing import Any
 
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.faults import Faults
+from rlvr_envs.envs.sql_rest.services.ledger import LEDGER
 from rlvr_envs.envs.sql_rest.services.rivals import Rivals
 from rlvr_envs.envs.sql_rest.services.service import Definition, Service
 from rlvr_envs.envs.sql_rest.services.shop import SHOP
 from rlvr_envs.envs.sql_rest.services.sink import Sink
 from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.sandbox.postgres.clone import Clone
-from rlvr_envs.sandbox.postgres.roles import Rights
 
-SERVICES: Mapping[str, Definition] = MappingProxyType({"shop": SHOP})
+SERVICES: Mapping[str, Definition] = MappingProxyType({"shop": SHOP, "ledger": LEDGER})
 
 
 def open_service(
@@ -42,12 +42,12 @@ def open_service(
         )
     sink = Sink(settings.get("sink", {}))
     faults = Faults(settings.get("faults", ()))
-    rivals = Rivals(settings.get("rivals", ()), clone.admin)
+    rivals = Rivals(settings.get("rivals", ()), others)
     with ExitStack() as opened, boundary(SandboxError, f"opening the service {name!r}"):
-        connection = clone.template.cluster.connect(clone.name)
+        connection = clone.open_party()
         opened.callback(connection.close)
-        connection.execute(f"SET ROLE {Rights.WRITE.group}".encode())
-        connection.execute("SET timezone = 'UTC'")
+        others = clone.open_party()
+        opened.callback(others.close)
         episode = Episode(connection, clock, settings, sink)
         opened.pop_all()
     return Service(SERVICES[name], episode, faults, rivals)
