@@ -96,6 +96,19 @@ def test_a_writing_agent_is_denied_every_way_around_the_audit(
     assert is_clean(clone)
 
 
+def test_a_helper_may_have_an_index(clone_of: MakeClone) -> None:
+    clone = clone_of()
+
+    for statement in (
+        "CREATE TEMP TABLE helper AS SELECT id FROM orders",
+        "CREATE INDEX temp.by_id ON helper (id)",
+        "REINDEX temp.by_id",
+        "DROP TABLE temp.helper",
+    ):
+        assert clone.run(statement, Bounds())["error"] is None, statement
+    assert is_clean(clone)
+
+
 def test_what_was_denied_is_told(clone_of: MakeClone) -> None:
     clone = clone_of()
 
