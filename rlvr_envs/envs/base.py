@@ -67,6 +67,9 @@ class World(Protocol):
     def seal(self) -> SealedLayer:
         """Make the writable layer of the frozen episode a layer."""
 
+    def leave(self) -> None:
+        """Begin to remove every trace, and return at once; `close` follows."""
+
     def close(self) -> None:
         """Remove every trace; idempotent."""
 
@@ -183,9 +186,8 @@ class ToolEnv(gym.Env[str, Any]):
         drawn = int(self.np_random.integers(SEED_LIMIT))
         fallback = self.task or self.taskset.names[0]
         self._options = read_options(options or {}, task=fallback, drawn_seed=drawn)
-        self._close_world()
         self._instance = self._choose(self._options)
-        self._world = self._open(self._instance, self._options)
+        self._world = self._next_world(self._instance, self._options)
         self._turn, self._ended = 0, False
         self._began = time.monotonic()
         self.timings = {"reset_s": self._began - began}
@@ -353,6 +355,17 @@ class ToolEnv(gym.Env[str, Any]):
         facts = {"ok": False, "error_kind": "infra_error"}
         ending = {"outcome": outcome.to_json(), "scorable": False}
         return self._shown, 0.0, True, False, self._info({**facts, **ending})
+
+    def _next_world(self, instance: Instance, options: Options) -> World:
+        """Build a world while the last one's end, begun before, goes on."""
+        last, self._world = self._world, None
+        if last is None:
+            return self._open(instance, options)
+        try:
+            last.leave()
+            return self._open(instance, options)
+        finally:
+            last.close()
 
     def _close_world(self) -> None:
         world, self._world = self._world, None

@@ -293,6 +293,10 @@ class Sandbox(ABC):
     def branch(self) -> SealedLayer:
         """Freeze a living sandbox, copy its writable layer, thaw it."""
 
+    def retire(self) -> None:
+        """Begin to end everything inside, and return at once; `destroy` follows."""
+        return
+
     @abstractmethod
     def destroy(self) -> None:
         """Kill what runs and remove every trace; idempotent."""

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from rlvr_envs.confinement import ClockRule
@@ -46,8 +47,7 @@ def clock_layer(places: Places) -> Layer:
         MissingRequirement: If the compiler or the libfaketime wheel is missing.
         SandboxError: If the compiler fails or the store cannot be written.
     """
-    faketime = _faketime()
-    digest = digest_of([*_sources(), faketime.read_bytes(), *_FLAGS])
+    faketime, digest = _pinned()
     folder = places.store / "clock" / digest.removeprefix("sha256:")
     if not folder.is_dir():
         with boundary(SandboxError, f"building the clock layer in {places.store}"):
@@ -72,8 +72,12 @@ def seed_line(rule: ClockRule, *parts: str | int) -> bytes:
     return b"%d %d\n" % (int.from_bytes(digest[:8], "big") >> 1, rule.at_turn(0))
 
 
-def _sources() -> list[bytes]:
-    return [path.read_bytes() for path in _PIN]
+@cache
+def _pinned() -> tuple[Path, str]:
+    """Return libfaketime's file and the layer's digest; read once a process."""
+    faketime = _faketime()
+    sources = [path.read_bytes() for path in _PIN]
+    return faketime, digest_of([*sources, faketime.read_bytes(), *_FLAGS])
 
 
 def _faketime() -> Path:

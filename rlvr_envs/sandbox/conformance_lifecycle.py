@@ -51,6 +51,20 @@ def _nothing_is_started_by_a_constructor(bench: Bench) -> None:
 
 
 @promise(LIFECYCLE)
+def _a_retired_sandbox_ends_while_the_next_one_runs(bench: Bench) -> None:
+    with bench.sandbox() as first:
+        with collecting() as (fds, _):
+            process = first.spawn(["sleep", "1000"], fds=fds, env=ENVIRONMENT)
+        first.retire()
+        first.retire()
+        with bench.sandbox() as second:
+            expect(run(second, "echo up").text == "up\n", "the next one does not run")
+            first.destroy()
+            expect(process.wait(10) == 137, "a process inside was not killed")
+            expect(run(second, "echo up").text == "up\n", "the next one ended too")
+
+
+@promise(LIFECYCLE)
 def _what_is_frozen_stands_still(bench: Bench) -> None:
     with bench.sandbox() as sandbox, collecting() as (fds, _):
         output = os.memfd_create("ticks")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 from rlvr_envs.errors import SandboxError
 
@@ -11,7 +13,7 @@ _MOST_BYTES = 1 << 16
 
 
 class Counters:
-    """Counters of one namespace, parsed again only when the kernel's text differs.
+    """Counters of one namespace, read through files that stay open.
 
     Args:
         pid: Host pid of a process in it.
@@ -21,8 +23,6 @@ class Counters:
     """
 
     def __init__(self, pid: int) -> None:
-        self._text: tuple[bytes, ...] = ()
-        self._values: dict[str, int] = {}
         self._files: list[int] = []
         try:
             for name in ("snmp", "snmp6"):
@@ -47,13 +47,7 @@ class Counters:
             text = tuple(os.pread(fd, _MOST_BYTES, 0) for fd in self._files)
         except OSError as error:
             raise SandboxError(f"The network cannot be read: {error}.") from error
-        if text != self._text:
-            self._values = dict(_pairs(text[0].decode()))
-            self._values.update(
-                row for part in text[1:] for row in _rows(part.decode())
-            )
-            self._text = text
-        return self._values
+        return _parsed(text)
 
     def close(self) -> None:
         """Let go of the namespace; idempotent."""
@@ -74,16 +68,24 @@ def read_counters(pid: int) -> Mapping[str, int]:
         counters.close()
 
 
+@lru_cache(maxsize=64)
+def _parsed(text: tuple[bytes, ...]) -> Mapping[str, int]:
+    """Parse a text once: fresh namespaces and quiet turns all say the same."""
+    values = dict(_pairs(text[0].decode()))
+    for part in text[1:]:
+        values.update(_rows(part.decode()))
+    return MappingProxyType(values)
+
+
 def _pairs(snmp: str) -> Iterator[tuple[str, int]]:
     lines = snmp.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
-        protocol, _, row = names.partition(":")
+        protocol, _, row = names.partition(": ")
         prefix = "" if protocol == "Ip" else protocol
-        for name, value in zip(row.split(), values.split()[1:], strict=True):
-            yield prefix + name, int(value)
+        numbers = map(int, values.split()[1:])
+        yield from zip((prefix + name for name in row.split()), numbers, strict=True)
 
 
 def _rows(snmp6: str) -> Iterator[tuple[str, int]]:
-    for row in snmp6.splitlines():
-        name, value = row.split()
-        yield name, int(value)
+    words = snmp6.split()
+    return zip(words[::2], map(int, words[1::2]), strict=True)

@@ -1,8 +1,9 @@
 /* The launcher: supervisor and init of a sandbox, one static program.
  *
- * It is started in one of three ways:
+ * It is started in one of four ways:
  *
  *   init                   (no arguments) supervisor, commanded on descriptor 0
+ *   init --broker PID      starts supervisors for its parent, which is PID
  *   init --serve SOCKET    pid 1 of somebody else's container: spawn server only
  *   init --userns MAP      hold a user namespace with that map until EOF on 0
  *
@@ -87,6 +88,45 @@
 #include "launcher_world.c"
 #include "launcher_supervisor.c"
 
+/* Clone a supervisor that is the child of our parent; answer with its pid. */
+static int start_supervisor(struct packet *p)
+{
+    struct clone_args args = {.flags = CLONE_PARENT};
+    char text[32];
+    if (p->count != 1)
+        return errno = EINVAL, failed("starting a supervisor");
+    pid_t pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        _exit(dup2(p->fds[0], 0) < 0 || supervise() < 0);
+    TRY(pid, "starting a supervisor");
+    int size = snprintf(text, sizeof text, "ok%c%d", 0, pid);
+    return answer(0, text, size, NULL, 0);
+}
+
+/* The parent's memory may be large and its threads many: we are neither. */
+static int broker(pid_t parent)
+{
+    static struct packet request;
+    int handle = syscall(SYS_pidfd_open, parent, 0);
+    if (handle < 0 || getppid() != parent)
+        return -1;
+    syscall(SYS_close_range, handle + 1, ~0u, 0);
+    setsid();
+    for (;;) {
+        struct pollfd waits[2] = {{0, POLLIN, 0}, {handle, POLLIN, 0}};
+        if (poll(waits, 2, -1) < 0 && errno != EINTR)
+            return -1;
+        if (waits[1].revents || (waits[0].revents && receive(0, &request) <= 0))
+            return 0;
+        if (!waits[0].revents)
+            continue;
+        int code = start_supervisor(&request);
+        close_received(&request);
+        if (code < 0 && answer_failure(0) < 0)
+            return -1;
+    }
+}
+
 /* Hold a user namespace: answer with its descriptor, then end. */
 static int hold_userns(const char *map)
 {
@@ -152,6 +192,8 @@ int main(int argc, char **argv)
     reset_signals();
     if (argc == 1)
         return supervise() < 0;
+    if (argc == 3 && strcmp(argv[1], "--broker") == 0)
+        return broker(atoi(argv[2])) < 0;
     if (argc == 3 && strcmp(argv[1], "--userns") == 0)
         return hold_userns(argv[2]) < 0 && answer_failure(0) < 0;
     if (argc == 3 && strcmp(argv[1], "--serve") == 0) {

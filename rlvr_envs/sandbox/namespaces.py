@@ -37,7 +37,6 @@ from rlvr_envs.sandbox.overlay import (
     probe,
     storage,
     verifier_view,
-    world,
 )
 from rlvr_envs.sandbox.runtime import Runtime, require_root, runtime
 from rlvr_envs.sandbox.spawning import InitChannel
@@ -56,6 +55,7 @@ class _Phase(Enum):
     NEW = "was not started"
     RUNNING = "runs"
     KILLED = "was killed"
+    LEFT = "is being ended"
     GONE = "is gone"
 
 
@@ -102,8 +102,7 @@ class NamespaceSandbox(Sandbox):
             if self._phase is not _Phase.NEW:
                 raise SandboxError(f"A sandbox is used once; this one {self._is}.")
             shared = runtime(self.places)
-            packet = Packet()
-            world(packet, self._expanded(shared), shared.room, shared.maps)
+            packet = shared.worlds.packet(self._expanded(shared))
             hull = shared.hulls.take()
             try:
                 self._build(shared, hull, packet)
@@ -284,9 +283,17 @@ class NamespaceSandbox(Sandbox):
                     freezing.thaw(self._hull.group)
 
     @override
+    def retire(self) -> None:
+        with self._lock:
+            if self._phase in (_Phase.RUNNING, _Phase.KILLED) and not self._sealed:
+                self._init.close()
+                self._hull.supervisor.dismiss()
+                self._phase = _Phase.LEFT
+
+    @override
     def destroy(self) -> None:
         with self._lock:
-            started = self._phase in (_Phase.RUNNING, _Phase.KILLED)
+            started = self._phase in (_Phase.RUNNING, _Phase.KILLED, _Phase.LEFT)
             self._phase = _Phase.GONE
             if not started:
                 return

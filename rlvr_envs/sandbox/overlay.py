@@ -35,6 +35,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND = 32, 4096
 
 _OVERLAY = "xino=on,redirect_dir=off,metacopy=off,index=off"
+_KEPT_PACKETS = 64
 _OWN_INODES = 256
 _HARNESS_SLACK = 16 << 20
 _HARNESS_INODES = 4096
@@ -53,6 +54,45 @@ _DEVICE_LINKS = (
     ("/proc/self/fd/1", "stdout"),
     ("/proc/self/fd/2", "stderr"),
 )
+
+
+class Worlds:
+    """Packets that build sandboxes; one that nothing is bound into is kept.
+
+    Writing one takes longer than the trainer's share of a whole reset, and the
+    sandboxes of a group differ in nothing.
+    """
+
+    def __init__(self, room: Path, maps: IdMaps) -> None:
+        self._room = room
+        self._maps = maps
+        self._kept: dict[tuple[object, ...], Packet] = {}
+
+    def packet(self, spec: SandboxSpec) -> Packet:
+        """Return what builds a sandbox; nobody may add to it."""
+        layers = spec.snapshot.layers
+        if spec.binds or any(layer.shifted for layer in layers):
+            return self._made(spec)
+        key = (
+            layers,
+            spec.confinement.limits,
+            epoch_of(spec),
+            spec.hostname,
+            spec.id_base,
+            spec.targets,
+            len(os.sched_getaffinity(0)),
+        )
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= _KEPT_PACKETS:
+                self._kept.clear()
+            found = self._kept[key] = self._made(spec)
+        return found
+
+    def _made(self, spec: SandboxSpec) -> Packet:
+        packet = Packet()
+        world(packet, spec, self._room, self._maps)
+        return packet
 
 
 def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:

@@ -11,10 +11,12 @@ from typing import Protocol
 
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.records import Layer, Places
+from rlvr_envs.sandbox.broker import close_brokers
 from rlvr_envs.sandbox.cgroups import Hierarchies
 from rlvr_envs.sandbox.hulls import HullStore
 from rlvr_envs.sandbox.idmaps import IdMaps
 from rlvr_envs.sandbox.launcher import launcher
+from rlvr_envs.sandbox.overlay import Worlds
 from rlvr_envs.sandbox.reaper import sweep
 
 
@@ -33,7 +35,7 @@ _lock = threading.Lock()
 
 
 class Runtime:
-    """The launcher, the id maps, the spare hull, and which view is whose.
+    """The launcher, the id maps, packets, the spare hull, and which view is whose.
 
     Attributes:
         room: Where every supervisor mounts its room, in a namespace of its own.
@@ -51,6 +53,7 @@ class Runtime:
             room.mkdir(parents=True, exist_ok=True)
         self.room = room.resolve()
         self.maps = IdMaps(self.program)
+        self.worlds = Worlds(self.room, self.maps)
         self.hulls = HullStore(self.program, self.hierarchies)
         self.views: weakref.WeakValueDictionary[Path, Viewed] = (
             weakref.WeakValueDictionary()
@@ -83,6 +86,7 @@ def close_runtimes() -> None:
             ours = _runtimes.pop((pid, places))
             if pid == os.getpid():
                 ours.close()
+    close_brokers()
 
 
 def require_root() -> None:

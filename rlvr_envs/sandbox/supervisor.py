@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
-from rlvr_envs.sandbox.launcher import start_launcher
+from rlvr_envs.sandbox.broker import start_supervisor
 from rlvr_envs.sandbox.wire import Answer, Packet, Refused, receive
 
 ANSWER_S = 60.0
@@ -37,10 +37,11 @@ class Supervisor:
         self._lock = threading.Lock()
         self._owed = 0
         self._broken = False
+        self._dismissed = False
         self._channel.settimeout(ANSWER_S)
         try:
             with far:
-                self.pid = start_launcher(program, far)
+                self.pid = start_supervisor(program, far)
             self._handle = os.pidfd_open(self.pid)
         except BaseException:
             self._channel.close()
@@ -95,13 +96,19 @@ class Supervisor:
         with self._lock:
             self._take_owed()
 
+    def dismiss(self) -> None:
+        """Tell it to end the sandbox and itself; `close` waits for both."""
+        with self._lock:
+            if self._channel.fileno() >= 0 and not (self._broken or self._dismissed):
+                self._quit()
+                self._dismissed = True
+
     def close(self) -> None:
         """End the sandbox and the supervisor, wait for both; idempotent."""
+        self.dismiss()
         with self._lock:
             if self._channel.fileno() < 0:
                 return
-            if not self._broken:
-                self._quit()
             self._channel.close()
             _wait_for_exit(self.pid, self._handle)
             os.close(self._handle)
@@ -121,7 +128,7 @@ class Supervisor:
 
     def _send(self, packet: Packet) -> None:
         self._take_owed()
-        if self._broken or self._channel.fileno() < 0:
+        if self._broken or self._dismissed or self._channel.fileno() < 0:
             raise SandboxError("The sandbox is gone.")
         try:
             packet.send(self._channel)

@@ -34,6 +34,7 @@ class Scripted:
     snapshot = Snapshot((Layer("sha256:00", Path("/nowhere")),))
 
     def __init__(self) -> None:
+        self.left = 0
         self.closed = 0
         self.limits: list[float] = []
 
@@ -54,6 +55,9 @@ class Scripted:
             submits=action == "submit",
         )
         return ToolCall("bash", {"command": str(action)}), result
+
+    def leave(self) -> None:
+        self.left += 1
 
     def close(self) -> None:
         self.closed += 1
@@ -219,6 +223,24 @@ def test_a_new_episode_closes_the_last() -> None:
     env.reset()
 
     assert [world.closed for world in env.worlds] == [1, 0]
+    assert [world.left for world in env.worlds] == [1, 0]
+
+
+def test_the_last_world_is_gone_though_the_next_one_cannot_be_built() -> None:
+    env = make()
+    env.reset()
+
+    def fail(*_: object) -> World:
+        assert (env.worlds[0].left, env.worlds[0].closed) == (1, 0)
+        raise SandboxError("no room")
+
+    env._open = fail  # type: ignore[assignment,method-assign]  # a double of a double
+    with pytest.raises(SandboxError, match="no room"):
+        env.reset()
+
+    assert env.worlds[0].closed == 1
+    with pytest.raises(ResetNeeded):
+        env.step("ls")
 
 
 def test_render_shows_where_we_are() -> None:

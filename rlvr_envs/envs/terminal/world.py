@@ -70,6 +70,7 @@ class TerminalWorld:
         self._raw = b""
         self._frozen: FrozenState | None = None
         self._closing = ExitStack()
+        self._ending = ExitStack()
         try:
             self._start()
         except BaseException:
@@ -149,8 +150,14 @@ class TerminalWorld:
         self.freeze()
         return self._sandbox.commit()
 
+    def leave(self) -> None:
+        """Close everything but the sandbox, whose end is begun."""
+        self._ending.close()
+        self._sandbox.retire()
+
     def close(self) -> None:
         """Remove every trace; idempotent."""
+        self._ending.close()
         self._closing.close()
 
     def _own_layers(self) -> tuple[Layer, ...]:
@@ -172,7 +179,7 @@ class TerminalWorld:
         self._egress = None
         if confinement.egress is not None:
             self._egress = Egress(self._sandbox, confinement.egress)
-            self._closing.callback(self._egress.close)
+            self._ending.callback(self._egress.close)
             self._egress.start()
         if self._clock is not None:
             seed = seed_line(
@@ -181,7 +188,7 @@ class TerminalWorld:
             self._sandbox.put(SEED_FILE, seed)
             self._sandbox.put(CLOCK_FILE, clock_line(self._clock, 0))
         self._session = self._make_session()
-        self._closing.callback(self._session.close)
+        self._ending.callback(self._session.close)
         self._session.start()
         self._pass_turn()
 

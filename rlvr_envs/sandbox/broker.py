@@ -1,0 +1,138 @@
+"""A small process that starts supervisors, so that the trainer never does.
+
+To start a program, Python holds its interpreter lock until the kernel has loaded
+it: a millisecond in which no other slot moves. The broker clones itself instead,
+in a tenth of that, and makes the clone the trainer's own child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from pathlib import Path
+
+from rlvr_envs.errors import SandboxError
+from rlvr_envs.sandbox.launcher import start_launcher
+from rlvr_envs.sandbox.wire import Packet, receive
+
+_ANSWER_S = 60.0
+
+
+class Broker:
+    """One broker process; it ends with this process at the latest.
+
+    Args:
+        program: The launcher.
+
+    Raises:
+        SandboxError: If it cannot be started.
+    """
+
+    def __init__(self, program: Path) -> None:
+        self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(_ANSWER_S)
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            with far:
+                owner = str(os.getpid())
+                self.pid = start_launcher(program, far, "--broker", owner)
+        except BaseException:
+            self._channel.close()
+            raise
+
+    def start(self, channel: socket.socket) -> int:
+        """Start a supervisor, a child of this process, that is told what to do there.
+
+        Args:
+            channel: The far end; it stays the caller's.
+
+        Returns:
+            Its pid.
+
+        Raises:
+            SandboxError: If there is no process to be had, or no broker any more.
+        """
+        packet = Packet()
+        packet.add("start")
+        packet.place(channel.fileno())
+        with self._lock:
+            try:
+                packet.send(self._channel)
+                answer = receive(self._channel)
+            except OSError as error:
+                raise SandboxError(f"No supervisor can be started: {error}.") from error
+        if answer is None:
+            raise SandboxError("The process that starts supervisors has ended.")
+        return int(answer.checked().fields[1])
+
+    def close(self) -> None:
+        """End it; supervisors go on. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            with contextlib.suppress(OSError):
+                # A forked child may hold our end too.
+                self._channel.shutdown(socket.SHUT_RDWR)
+            self._channel.close()
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            return
+
+
+_brokers: dict[tuple[int, Path], Broker] = {}
+_lock = threading.Lock()
+
+
+def start_supervisor(program: Path, channel: socket.socket) -> int:
+    """Start a supervisor through this process's broker; return its pid.
+
+    A broker that somebody killed is replaced.
+
+    Raises:
+        SandboxError: If it cannot be started.
+    """
+    broker = _living(program)
+    try:
+        return broker.start(channel)
+    except SandboxError:
+        _forget(program, broker)
+        return _living(program).start(channel)
+
+
+def close_brokers() -> None:
+    """End this process's brokers; the next start makes one anew."""
+    with _lock:
+        for key in list(_brokers):
+            broker = _brokers.pop(key)
+            if key[0] == os.getpid():
+                broker.close()
+
+
+def _living(program: Path) -> Broker:
+    key = (os.getpid(), program)
+    with _lock:
+        if key not in _brokers:
+            _brokers[key] = Broker(program)
+        return _brokers[key]
+
+
+def _forget(program: Path, broker: Broker) -> None:
+    key = (os.getpid(), program)
+    with _lock:
+        if _brokers.get(key) is broker:
+            del _brokers[key]
+    broker.close()
+
+
+def _after_fork() -> None:
+    """A lock that another thread held at the fork would stay locked for ever."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,84 @@
+"""Supervisors are started by a small process of their own, as the trainer's children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlvr_envs.records import Places
+from rlvr_envs.sandbox import broker
+from rlvr_envs.sandbox.broker import Broker, close_brokers, start_supervisor
+from rlvr_envs.sandbox.launcher import launcher
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Path]:
+    """A program of its own, so that the brokers of other tests stay alive."""
+    shared = launcher(Places())
+    own = tmp_path / "init"
+    own.write_bytes(shared.read_bytes())
+    own.chmod(0o755)
+    yield own
+    close_brokers()
+
+
+def _end(near: socket.socket, pid: int) -> None:
+    near.close()
+    assert os.waitpid(pid, 0)[0] == pid
+
+
+def _parent(pid: int) -> int:
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return int(text.rpartition(")")[2].split()[1])
+
+
+def test_a_supervisor_is_our_own_child(program: Path) -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        pid = start_supervisor(program, far)
+
+    assert _parent(pid) == os.getpid()
+    _end(near, pid)
+
+
+def test_a_broker_that_was_killed_is_replaced(program: Path) -> None:
+    first = broker._living(program)
+    os.kill(first.pid, signal.SIGKILL)
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        pid = start_supervisor(program, far)
+
+    assert broker._living(program) is not first
+    _end(near, pid)
+
+
+def test_closing_ends_the_broker_though_a_forked_child_holds_its_channel(
+    program: Path,
+) -> None:
+    ours = Broker(program)
+    held = os.dup(ours._channel.fileno())
+    try:
+        ours.close()
+        ours.close()
+    finally:
+        os.close(held)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(ours.pid, 0)
+
+
+def test_a_supervisor_outlives_its_broker(program: Path) -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        pid = start_supervisor(program, far)
+    close_brokers()
+
+    os.kill(pid, 0)
+    _end(near, pid)
