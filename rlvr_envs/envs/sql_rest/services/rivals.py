@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from psycopg import errors
 
 from rlvr_envs.sandbox.postgres.cluster import Connection
 
@@ -18,31 +21,34 @@ class Rivals:
     Args:
         rows: ``before`` (``first_write``, or ``turn:<n>``: before the first request
             in or after that turn) and ``statements`` (of qualified names).
-        connection: The harness's own.
 
     Raises:
         ValueError: If a row is wrong.
     """
 
-    def __init__(
-        self, rows: Iterable[Mapping[str, Any]], connection: Connection
-    ) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = list(rows)
-        self._connection = connection
         for row in self._rows:
             if row.keys() != {"before", "statements"} or not _WHEN.fullmatch(
                 row["before"]
             ):
                 raise ValueError(f"A rival has statements and a time before: {row}.")
 
-    def act(self, turn: int, *, writes: bool) -> None:
-        """Let those write whose time has come."""
+    def act(self, connection: Connection, turn: int, *, writes: bool) -> None:
+        """Let those write whose time has come; who meets a lock comes again.
+
+        Args:
+            connection: Of a role that is neither the agent's nor a superuser's.
+            turn: Of the request that comes.
+            writes: Whether that writes.
+        """
         due = [row for row in self._rows if _due(row["before"], turn, writes=writes)]
-        self._rows = [row for row in self._rows if row not in due]
         for row in due:
-            with self._connection.transaction():
-                for statement in row["statements"]:
-                    self._connection.execute(statement.encode())
+            with contextlib.suppress(errors.LockNotAvailable):
+                with connection.transaction():
+                    for statement in row["statements"]:
+                        connection.execute(statement.encode())
+                self._rows.remove(row)
 
 
 def _due(before: str, turn: int, *, writes: bool) -> bool:

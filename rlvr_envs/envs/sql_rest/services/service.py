@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from psycopg import errors
 from starlette.routing import Match
 
 from rlvr_envs.envs.sql_rest.services import strict_json
@@ -23,6 +24,7 @@ from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.relational import Delivered, HttpExchange
 
 _REFUSED, _CONFLICT, _UNPROCESSABLE, _PATIENCE = 400, 409, 422, 429
+_BUSY = 503
 _UNREAD = frozenset({_REFUSED, _UNPROCESSABLE})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 KEY = "idempotency-key"
@@ -159,7 +161,9 @@ class Service:
             return refused
         operation = self._operation(scope)
         self._rivals.act(
-            self._episode.turn, writes=bool(operation) and method not in _SAFE
+            self._episode.connection,
+            self._episode.turn,
+            writes=bool(operation) and method not in _SAFE,
         )
         done = self._done(operation, scope, path, body)
         self._record(operation, scope, (method, path, body), done)
@@ -204,13 +208,8 @@ class Service:
                 answer = ask(self._definition.app, scope, body.encode())
                 if answer.status >= _REFUSED:
                     raise psycopg.Rollback(transaction)
-        except psycopg.OperationalError as error:
-            raise SandboxError(f"The service lost its database: {error}") from error
-        except psycopg.DataError as error:
-            return problem(_UNPROCESSABLE, f"No such value can be kept: {error}.")
         except psycopg.Error as error:
-            told = error.diag.message_primary
-            return problem(_CONFLICT, f"The write does not fit the data: {told}.")
+            return _undone(error)
         return answer
 
     def _record(
@@ -232,6 +231,24 @@ class Service:
                 replayed=done.replayed,
             )
         )
+
+
+def _undone(error: psycopg.Error) -> Answer:
+    """Return the answer to a request that the database refused.
+
+    An agent can hold a lock: that breaks no world.
+
+    Raises:
+        SandboxError: If the database is gone.
+    """
+    if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled):
+        return problem(_BUSY, "The data is in use; try again.")
+    if isinstance(error, psycopg.OperationalError):
+        raise SandboxError(f"The service lost its database: {error}") from error
+    if isinstance(error, psycopg.DataError):
+        return problem(_UNPROCESSABLE, f"No such value can be kept: {error}.")
+    told = error.diag.message_primary
+    return problem(_CONFLICT, f"The write does not fit the data: {told}.")
 
 
 def _plainly(answer: Answer) -> _Done:
