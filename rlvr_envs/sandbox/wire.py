@@ -48,7 +48,7 @@ class Packet:
             ValueError: If one contains a NUL byte.
         """
         for item in fields:
-            text = item if isinstance(item, bytes) else os.fsencode(str(item))
+            text = item if isinstance(item, bytes) else _encoded(item)
             if b"\0" in text:
                 raise ValueError(f"A NUL byte cannot be passed on: {text[:80]!r}.")
             self.data += text + b"\0"
@@ -74,6 +74,10 @@ class Packet:
             )
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", self.fds))
         channel.sendmsg([self.data], [rights] if self.fds else [], socket.MSG_NOSIGNAL)
+
+
+def _encoded(item: str | int | Path) -> bytes:
+    return b"%d" % item if isinstance(item, int) else os.fsencode(item)
 
 
 @dataclass(frozen=True, slots=True)
