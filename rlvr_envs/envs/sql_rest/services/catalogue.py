@@ -10,6 +10,7 @@ from typing import Any
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.faults import Faults
 from rlvr_envs.envs.sql_rest.services.ledger import LEDGER
+from rlvr_envs.envs.sql_rest.services.retail import RETAIL
 from rlvr_envs.envs.sql_rest.services.rivals import Rivals
 from rlvr_envs.envs.sql_rest.services.service import Definition, Service
 from rlvr_envs.envs.sql_rest.services.shop import SHOP
@@ -17,7 +18,9 @@ from rlvr_envs.envs.sql_rest.services.sink import Sink
 from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.sandbox.postgres.clone import Clone
 
-SERVICES: Mapping[str, Definition] = MappingProxyType({"shop": SHOP, "ledger": LEDGER})
+SERVICES: Mapping[str, Definition] = MappingProxyType(
+    {"shop": SHOP, "ledger": LEDGER, "retail": RETAIL}
+)
 
 
 def open_service(
