@@ -11,9 +11,10 @@ _RULES = {"/**": "(?:/.*)?", "**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "
 
 
 @lru_cache(maxsize=4096)
-def compiled(glob: str) -> re.Pattern[str]:
-    """Return the pattern of a glob; ``/app/**`` is ``/app`` and all beneath it."""
-    return re.compile("".join(map(_translate, _PIECES.findall(glob))), re.DOTALL)
+def compiled(*globs: str) -> re.Pattern[str]:
+    """Return one pattern of globs; ``/app/**`` is ``/app`` and all beneath it."""
+    parts = ("".join(map(_translate, _PIECES.findall(glob))) for glob in globs)
+    return re.compile("|".join(f"(?:{part})" for part in parts), re.DOTALL)
 
 
 def _translate(piece: str) -> str:
@@ -26,7 +27,8 @@ def _translate(piece: str) -> str:
 
 def matches(path: str, globs: Iterable[str]) -> bool:
     """Return whether any of the globs covers a path."""
-    return any(compiled(glob).fullmatch(path) for glob in globs)
+    every = tuple(globs)
+    return bool(every) and compiled(*every).fullmatch(path) is not None
 
 
 def beneath(path: str, folder: str) -> bool:
