@@ -457,3 +457,77 @@ def test_gold_is_paid_through_the_whole_stack() -> None:
     assert met == ["blind_write", "unseen_result"]
     assert not any(step[4]["violations"] for step in steps)
     env.close()
+
+
+# -- the HTTP door -------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Any]:
+    """The shop's service, and SQL beside it."""
+    world = {"rights": "write", "service": "shop"}
+    env = gym.make("rlvr/SqlRest-v0", tasks=str(taskset(tmp_path, shop=world)))
+    env.reset(seed=1)
+    yield env
+    env.close()
+
+
+def refund(cents: int) -> dict[str, Any]:
+    body = f'{{"cents": {cents}, "reason": "damaged"}}'
+    return call("http", method="POST", path="/orders/1/refunds", body=body)
+
+
+def test_an_answer_is_status_headers_and_body(shop: Any) -> None:
+    shown, _, _, _, info = shop.step(call("http_get", path="/orders/1"))
+    absent, _, _, _, missed = shop.step(call("http_get", path="/__admin/state"))
+
+    head, _, body = shown.partition("\n\n")
+    assert head.splitlines()[0] == "HTTP 200 OK"
+    assert "content-type: application/json" in head
+    assert '"id":1' in body.replace(" ", "")
+    assert info["ok"]
+    assert absent.startswith("HTTP 404 Not Found\n")
+    assert (missed["ok"], missed["error_kind"]) == (False, "tool_error")
+
+
+def test_what_the_service_did_is_known_by_turn(shop: Any) -> None:
+    play(shop, query("SELECT 1"), refund(100), sql("SELECT 1"), refund(200))
+
+    found = facts(shop)
+
+    assert [(e.turn, e.operation, e.status) for e in found.exchanges] == [
+        (2, "create_refund", 201),
+        (4, "create_refund", 201),
+    ]
+    inserted = [r for r in found.ledger.changes if r.table == "public.refunds"]
+    assert [(row.turn, row.new["cents"]) for row in inserted] == [
+        (2, "100"),
+        (4, "200"),
+    ]
+
+
+def test_a_lock_that_the_agent_holds_is_a_busy_service(shop: Any) -> None:
+    play(shop, sql("BEGIN"), sql("LOCK TABLE orders"))
+
+    busy = shop.step(refund(100))
+    play(shop, sql("ROLLBACK"))
+    served = shop.step(refund(100))
+
+    assert busy[0].startswith("HTTP 503 ")
+    assert not busy[2]
+    assert served[0].startswith("HTTP 201 ")
+
+
+def test_an_episode_with_requests_is_played_again_to_the_letter(shop: Any) -> None:
+    play(shop, call("http_get", path="/orders"), refund(100), SUBMIT)
+    before = facts(shop)
+    start = shop.unwrapped.seal()
+
+    shop.reset(seed=4, options={"start": start})
+    shop.step(SUBMIT)
+    after = facts(shop)
+
+    start.close()
+    assert after.exchanges == before.exchanges
+    assert after.deliveries == before.deliveries
+    assert after.diff == before.diff

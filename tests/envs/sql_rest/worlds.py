@@ -27,6 +27,18 @@ CREATE SEQUENCE tickets;
 def generate(rng, number):
     return Recipe(database=SHOP)
 '''
+SERVED = """
+from rlvr_envs.envs.sql_rest.services import shop_tables as tables
+from rlvr_envs.tasks.task import Recipe
+
+def generate(rng, number):
+    order = (1, "C-1", "DELIVERED", "2024-01-01", "2024-01-05", "2024-01-04", 8500, 0, 1)
+    return Recipe(database="".join([
+        tables.SCHEMA,
+        tables.CUSTOMERS.inserts([("C-1", "Ada", "ada@example.org", "555-1")]),
+        tables.ORDERS.inserts([order]),
+    ]))
+"""
 CHECK = {
     "kind": "sql_invariant",
     "name": "orders",
@@ -54,7 +66,7 @@ def taskset(folder: Path, **worlds: Mapping[str, Any]) -> Path:
     for name, world in worlds.items():
         place = folder / name
         place.mkdir(parents=True)
-        (place / "generator.py").write_text(GENERATOR)
+        (place / "generator.py").write_text(SERVED if "service" in world else GENERATOR)
         (place / "instruction.md").write_text("Do as you like.\n")
         (place / "gold.yaml").write_text("- submit: {}\n")
         (place / "task.yaml").write_text(_task(world))
