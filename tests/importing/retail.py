@@ -92,7 +92,7 @@ def database() -> Json:
     gift = {"source": "gift_card", "id": "gift_1", "balance": 12.0}
     paypal = {"source": "paypal", "id": "paypal_1"}
     users = [
-        _user("ada_1", "Ada Novak", [gift, _card("card_1"), paypal], "#W2 #W1 #W4"),
+        _user("ada_1", "Ada Novak", [gift, _card("card_1"), paypal], "#W2 #W1 #W4 #W5"),
         _user("bob_2", "Bob Klein", [_card("card_2")], "#W3"),
     ]
     orders = [
@@ -100,6 +100,7 @@ def database() -> Json:
         _order("#W2", "ada_1", "delivered", "L1 M1 L1", "paypal_1"),
         _order("#W3", "bob_2", "processed", "M2", "card_2"),
         _order("#W4", "ada_1", "pending", "M1", "gift_1"),
+        _order("#W5", "ada_1", "pending", "L1 L1", "card_1"),
     ]
     return {
         "products": _products(),
