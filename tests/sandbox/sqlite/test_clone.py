@@ -130,6 +130,44 @@ def test_a_row_that_moved_is_the_same_row(clone_of: MakeClone) -> None:
     assert paths(clone) == []
 
 
+def test_a_text_that_is_none_is_read_byte_for_byte(clone_of: MakeClone) -> None:
+    clone = clone_of()
+    rows(clone, "UPDATE orders SET status = CAST(x'6fff' AS TEXT) WHERE id = 3")
+    rows(clone, "UPDATE accounts SET name = CAST(x'fe' AS TEXT) WHERE name = 'ada'")
+
+    assert len(paths(clone)) == 3
+    statement = "SELECT status FROM main.orders WHERE id = 3"
+    assert clone.ask(statement, {}, Bounds())["rows"] == [["o\udcff"]]
+
+
+MANY = Seed("""
+CREATE TABLE many (id INTEGER PRIMARY KEY, n INTEGER);
+WITH RECURSIVE i (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i LIMIT 3000)
+INSERT INTO many SELECT n * 2, n FROM i;
+""")
+
+
+@pytest.mark.parametrize(
+    ("statement", "count"),
+    [
+        ("DELETE FROM many WHERE id IN (2, 1024, 1026, 6000)", 4),
+        ("INSERT INTO many VALUES (1, 0), (3, 0), (1025, 0), (5999, 0), (9999, 0)", 5),
+        ("UPDATE many SET n = 0 WHERE id % 600 = 0", 10),
+        ("UPDATE many SET id = -id WHERE id <= 1024", 1024),
+        ("DELETE FROM many", 3000),
+        ("DELETE FROM many WHERE id > 10", 2995),
+        ("UPDATE many SET n = n", 0),
+    ],
+)
+def test_every_difference_in_a_long_table_is_found(
+    clone_of: MakeClone, statement: str, count: int
+) -> None:
+    clone = clone_of(seed=MANY)
+    rows(clone, statement)
+
+    assert len(set(paths(clone))) == count
+
+
 def test_a_repeated_row_counts(clone_of: MakeClone) -> None:
     clone = clone_of()
     rows(clone, "INSERT INTO notes VALUES ('same')")

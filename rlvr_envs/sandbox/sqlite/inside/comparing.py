@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import sqlite3
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type, name
 """
 _SETTINGS = ("user_version", "application_id")
 _BYTES_MAX = 32 << 20
+_ROWS_AT_ONCE = 512
 _NUMBERS = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
 _KINDS = {"table": "kind r", "view": "kind v", "index": "kind i"}
 _ROWIDS = ("rowid", "_rowid_", "oid")
@@ -144,50 +145,87 @@ def _table(connection: sqlite3.Connection, name: str) -> Table:
 def _differing(
     base: sqlite3.Connection, now: sqlite3.Connection, table: Table, limit_rows: int
 ) -> tuple[list[Values], list[Values], bool]:
-    old, new = _rows(base, table), _rows(now, table)
-    gone, come, complete = (
-        _merged(old, new, limit_rows) if table.rowid else _counted(old, new, limit_rows)
-    )
+    walk = _merged if table.rowid else _counted
+    try:
+        found = walk(_rows(base, table), _rows(now, table), limit_rows)
+    except sqlite3.OperationalError:
+        # A text that is none: read again, and slower, byte for byte.
+        old, new = (_rows(side, table, decode=as_it_is) for side in (base, now))
+        found = walk(old, new, limit_rows)
+    gone, come, complete = found
     moved = Counter(map(_typed, gone)) & Counter(map(_typed, come))
     return _without(gone, moved), _without(come, moved), complete
 
 
-def _rows(connection: sqlite3.Connection, table: Table) -> Iterator[Values]:
+def as_it_is(data: bytes) -> str:
+    """Return a text of any bytes, none of them lost."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _rows(
+    connection: sqlite3.Connection,
+    table: Table,
+    *,
+    decode: Callable[[bytes], str] | type[str] = str,
+) -> sqlite3.Cursor:
     names = [quoted(column.name) for column in table.columns]
     order = ""
     if table.rowid:
         names, order = [table.rowid, *names], f" ORDER BY {table.rowid}"
     source = f"main.{quoted(table.name)} NOT INDEXED"
+    connection.text_factory = decode
     return connection.execute(f"SELECT {', '.join(names)} FROM {source}{order}")  # noqa: S608 - quoted
 
 
 def _merged(
-    old: Iterator[Values], new: Iterator[Values], limit: int
+    old: sqlite3.Cursor, new: sqlite3.Cursor, limit: int
 ) -> tuple[list[Values], list[Values], bool]:
-    """Walk both by row number, so that no table has to fit into memory."""
+    """Walk both by row number, so that no table has to fit into memory.
+
+    Many rows are compared at once, and one by one only where these differ.
+    """
     gone: list[Values] = []
     come: list[Values] = []
-    left, right = next(old, None), next(new, None)
-    while left is not None or right is not None:
-        if max(len(gone), len(come)) >= limit:
+    left: deque[Values] = deque()
+    right: deque[Values] = deque()
+    while True:
+        left.extend(old.fetchmany(_ROWS_AT_ONCE - len(left)))
+        right.extend(new.fetchmany(_ROWS_AT_ONCE - len(right)))
+        if not left and not right:
+            return gone, come, True
+        if _typed(tuple(left)) == _typed(tuple(right)):
+            left.clear()
+            right.clear()
+        elif not _apart(left, right, (gone, come), limit):
             return gone, come, False
-        if right is None or (left is not None and left[0] < right[0]):
-            assert left is not None  # noqa: S101 - the loop's condition
-            gone.append(left[1:])
-            left = next(old, None)
-        elif left is None or right[0] < left[0]:
-            come.append(right[1:])
-            right = next(new, None)
+
+
+def _apart(
+    left: deque[Values],
+    right: deque[Values],
+    found: tuple[list[Values], list[Values]],
+    limit: int,
+) -> bool:
+    """Take rows from both until one is used up; say whether there is room for all."""
+    gone, come = found
+    ended = not left or not right
+    while (left or right) if ended else (left and right):
+        if max(len(gone), len(come)) >= limit:
+            return False
+        if not right or (left and left[0][0] < right[0][0]):
+            gone.append(left.popleft()[1:])
+        elif not left or right[0][0] < left[0][0]:
+            come.append(right.popleft()[1:])
         else:
-            if _typed(left) != _typed(right):
-                gone.append(left[1:])
-                come.append(right[1:])
-            left, right = next(old, None), next(new, None)
-    return gone, come, True
+            before, after = left.popleft(), right.popleft()
+            if _typed(before) != _typed(after):
+                gone.append(before[1:])
+                come.append(after[1:])
+    return True
 
 
 def _counted(
-    old: Iterator[Values], new: Iterator[Values], limit: int
+    old: sqlite3.Cursor, new: sqlite3.Cursor, limit: int
 ) -> tuple[list[Values], list[Values], bool]:
     before, after = Counter(map(_typed, old)), Counter(map(_typed, new))
     gone = [marshal.loads(row) for row in (before - after).elements()]  # noqa: S302 - dumped here

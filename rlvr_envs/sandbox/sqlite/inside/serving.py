@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rlvr_envs.sandbox.sqlite.inside.authority import Authority
-from rlvr_envs.sandbox.sqlite.inside.comparing import compare
+from rlvr_envs.sandbox.sqlite.inside.comparing import as_it_is, compare
 from rlvr_envs.sandbox.sqlite.inside.functions import Stream, install
 from rlvr_envs.sandbox.sqlite.inside.statements import Bounds, Door, cell, state_of
 
@@ -90,6 +90,8 @@ class Grader:
             return compare(self._base, self._now, limit_rows)
         finally:
             self._now.execute("ROLLBACK")
+            for connection in (self._now, self._base):
+                connection.text_factory = as_it_is
 
 
 _ROLES: Mapping[str, Callable[[Message], Agent | Grader]] = {
@@ -108,7 +110,7 @@ def connect(path: str) -> sqlite3.Connection:
         timeout=_BUSY_S,
         cached_statements=0,
     )
-    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+    connection.text_factory = as_it_is
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     size = connection.execute("PRAGMA page_size").fetchone()[0]
     for setting in (
