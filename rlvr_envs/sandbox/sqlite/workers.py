@@ -121,7 +121,7 @@ class Nursery:
                 [
                     *(sys.executable, "-I", "-S", "-c", _BOOT),
                     *(str(-1 if self.user is None else self.user), str(folder)),
-                    str(_PACKAGE),
+                    *(str(_PACKAGE), str(os.getpid())),
                 ],
                 {"LC_ALL": "C.UTF-8", "TZ": "UTC"},
                 file_actions=[

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -26,33 +27,48 @@ _QUESTION_BYTES = 16
 
 
 def main() -> None:
-    """Fork as asked until the trainer closes its end; then remove the folder.
+    """Fork as asked until the trainer closes its end or dies; remove the folder.
 
-    Arguments: the user of the workers (-1 for the same), the folder.
+    Arguments: the user of the workers (-1 for the same), the folder, the package's,
+    the trainer's process id. What the trainer forked may hold its end open.
     """
-    user, folder = int(sys.argv[1]), sys.argv[2]
+    user, folder, trainer = int(sys.argv[1]), sys.argv[2], int(sys.argv[4])
     libc = ctypes.CDLL(None)
     control = socket.socket(fileno=0)
+    lives = os.pidfd_open(trainer)
+    if os.getppid() != trainer:
+        return
     os.setsid()
     os.umask(0o077)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
     control.send(b"ready")
-    while True:
+    while _is_asked(control, lives):
         question, descriptors, _, _ = socket.recv_fds(control, _QUESTION_BYTES, 1)
         if not question:
             break
-        _fork(control, descriptors[0], libc, user)
+        _fork(control, (descriptors[0], lives), libc, user)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fork(control: socket.socket, channel: int, libc: ctypes.CDLL, user: int) -> None:
+def _is_asked(control: socket.socket, lives: int) -> bool:
+    poll = select.poll()
+    for descriptor in (control.fileno(), lives):
+        poll.register(descriptor, select.POLLIN)
+    return lives not in {descriptor for descriptor, _ in poll.poll()}
+
+
+def _fork(
+    control: socket.socket, held: tuple[int, int], libc: ctypes.CDLL, user: int
+) -> None:
+    channel, lives = held
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             control.close()
+            os.close(lives)
             _confine(libc, user)
             if os.getppid() == parent:
                 serve(socket.socket(fileno=channel))
