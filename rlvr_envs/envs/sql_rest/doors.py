@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rlvr_envs.envs.sql_rest.engine import Engine
+from rlvr_envs.envs.sql_rest.others import Others
 from rlvr_envs.envs.sql_rest.serving import Service, render
 from rlvr_envs.envs.sql_rest.session import Session
 from rlvr_envs.envs.sql_rest.spec import WorldSpec
@@ -25,6 +26,7 @@ class Doors:
         spec: Which doors there are.
         step_timeout_s: Wall time of one call.
         open_service: Opens the episode's service; ``None`` where there is none.
+        others: Who else writes, where no service is; ``None`` for nobody.
 
     Attributes:
         error: What the database said of the last call, if it refused it.
@@ -40,6 +42,7 @@ class Doors:
         *,
         step_timeout_s: float,
         open_service: Callable[[], Service] | None = None,
+        others: Others | None = None,
     ) -> None:
         self._engine = engine
         self._spec = spec
@@ -47,6 +50,7 @@ class Doors:
         self._sql: Session | None = None
         self._query: Session | None = None
         self._open_service = open_service
+        self._others = others
         self._turn = 0
         self._left_s = step_timeout_s
         self.service: Service | None = None
@@ -74,6 +78,7 @@ class Doors:
         if self._sql is None:
             self._sql = self._engine.lasting(step_timeout_s=self._step_timeout_s)
         self.wrote = True
+        self._meet(writes=True)
         return self._told(self._sql, statement)
 
     def query(self, statement: str) -> ToolResult:
@@ -85,6 +90,7 @@ class Doors:
         closed = self._closed()
         if closed:
             return refusal(closed)
+        self._meet(writes=False)
         return self._told(self._reader(), statement)
 
     def schema(self) -> ToolResult:
@@ -130,9 +136,11 @@ class Doors:
         )
 
     def close(self) -> None:
-        """End the service's sessions; those of the agent's role end with the freeze."""
+        """End others' sessions; those of the agent's role end with the freeze."""
         if self.service is not None:
             self.service.close()
+        if self._others is not None:
+            self._others.close()
 
     def shut(self) -> None:
         """Let nothing through any more; what was answered stays."""
@@ -143,6 +151,10 @@ class Doors:
         if not self._shut:
             self.answer = answer
         return ToolResult("The episode is over.", submits=True)
+
+    def _meet(self, *, writes: bool) -> None:
+        if self._others is not None:
+            self._others.act(self._turn, writes=writes)
 
     def _closed(self) -> str:
         """Return why there is no SQL; empty if there is."""

@@ -9,6 +9,7 @@ from rlvr_envs.envs.sql_rest.session import Session
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
 from rlvr_envs.registration import load
 from rlvr_envs.relational import DatabaseDiff, Ledger
+from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.state import Runner
 
 
@@ -53,6 +54,13 @@ class Engine(Protocol):
 
     def looking(self, *, step_timeout_s: float) -> Session:
         """Open a session that only looks, whatever its rights."""
+
+    def party(self) -> Connection:
+        """Open a session of who else writes here; the caller closes it.
+
+        Raises:
+            SandboxError: If the engine lets nobody else in, or the server is gone.
+        """
 
     def queries(self) -> Runner:
         """Return what reads the final database for the verifiers."""

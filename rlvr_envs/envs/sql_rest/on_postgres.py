@@ -6,6 +6,7 @@ from rlvr_envs.envs.sql_rest.grading import GraderQueries
 from rlvr_envs.envs.sql_rest.session import ReadSession, Session, SqlSession
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
 from rlvr_envs.sandbox.postgres import sharing
+from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
 from rlvr_envs.sandbox.postgres.seeds import Seed
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY
@@ -43,6 +44,10 @@ class PostgresEngine:
     def looking(self, *, step_timeout_s: float) -> Session:
         """Open one in which each statement stands in a read-only transaction."""
         return ReadSession(self.clone, step_timeout_s=step_timeout_s)
+
+    def party(self) -> Connection:
+        """Open a session of the role that services write as."""
+        return self.clone.open_party()
 
     def queries(self) -> Runner:
         """Return the grader's role."""

@@ -13,7 +13,8 @@ from rlvr_envs.envs.sql_rest.grading import ROWS_MAX
 from rlvr_envs.envs.sql_rest.session import Channel, Session
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
 from rlvr_envs.envs.sql_rest.wire import Answer, SqlError
-from rlvr_envs.errors import VerifierError
+from rlvr_envs.errors import SandboxError, VerifierError
+from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.sqlite import sharing
 from rlvr_envs.sandbox.sqlite.clone import Access, Bounds, Clone
 from rlvr_envs.sandbox.sqlite.seeds import Seed
@@ -62,6 +63,14 @@ class SqliteEngine:
     def looking(self, *, step_timeout_s: float) -> Session:
         """Open one on a connection that cannot write."""
         return SqliteSession(self.clone, lasting=False, step_timeout_s=step_timeout_s)
+
+    def party(self) -> Connection:
+        """Refuse: a file of SQLite's has one writer.
+
+        Raises:
+            SandboxError: Always.
+        """
+        raise SandboxError("A task on SQLite has no other party that writes.")
 
     def queries(self) -> Runner:
         """Return what asks the grader's process."""

@@ -11,6 +11,8 @@ from rlvr_envs.envs.sql_rest.changes import changes_of, state_diff
 from rlvr_envs.envs.sql_rest.doors import Doors
 from rlvr_envs.envs.sql_rest.engine import open_engine
 from rlvr_envs.envs.sql_rest.keeping import Course, Move, digest_of_text, keep, read
+from rlvr_envs.envs.sql_rest.others import Others
+from rlvr_envs.envs.sql_rest.services.rivals import Rivals
 from rlvr_envs.envs.sql_rest.serving import Service
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
 from rlvr_envs.envs.sql_rest.tools import CATEGORIES
@@ -130,12 +132,19 @@ class SqlRestWorld:
             self._spec,
             step_timeout_s=build.budget.step_timeout_s,
             open_service=self._open_service if self._spec.service else None,
+            others=self._others(),
         )
         self._closing.callback(self._doors.close)
         if start is None:
             self._seed_with(build.options.runtime_seed)
         else:
             self._repeat(read([sealed.layer for sealed in start.layers]))
+
+    def _others(self) -> Others | None:
+        rows = self._build.instance.recipe.service.get("rivals", ())
+        if self._spec.service or not rows:
+            return None
+        return Others(Rivals(rows), self._engine.party)
 
     def _open_service(self) -> Service:
         service: Service = load(_SERVICES)(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import psycopg
 from psycopg import errors
 
 from rlvr_envs.sandbox.postgres.cluster import Connection
@@ -37,18 +37,34 @@ class Rivals:
     def act(self, connection: Connection, turn: int, *, writes: bool) -> None:
         """Let those write whose time has come; who meets a lock comes again.
 
+        One whose write does not fit what the agent made of the data gives up.
+
         Args:
             connection: Of a role that is neither the agent's nor a superuser's.
             turn: Of the request that comes.
             writes: Whether that writes.
+
+        Raises:
+            psycopg.Error: If the connection is lost.
         """
         due = [row for row in self._rows if _due(row["before"], turn, writes=writes)]
         for row in due:
-            with contextlib.suppress(errors.LockNotAvailable):
-                with connection.transaction():
-                    for statement in row["statements"]:
-                        connection.execute(statement.encode())
+            if _write(connection, row["statements"]):
                 self._rows.remove(row)
+
+
+def _write(connection: Connection, statements: Sequence[str]) -> bool:
+    """Return whether a rival is done: it wrote, or never will."""
+    try:
+        with connection.transaction():
+            for statement in statements:
+                connection.execute(statement.encode())
+    except errors.LockNotAvailable:
+        return False
+    except psycopg.Error:
+        if connection.closed:
+            raise
+    return True
 
 
 def _due(before: str, turn: int, *, writes: bool) -> bool:
