@@ -108,8 +108,10 @@ class SessionClocks:
                 self._tell(ordinal, session)
 
     def follow(self, connection: Connection) -> None:
-        """Add a session; the order of calls decides which stream is whose."""
-        if self._table is None:
+        """Add a session, once; the order of calls decides which stream is whose."""
+        if self._table is None or any(
+            connection is known for known, _ in self._sessions
+        ):
             return
         try:
             session = Session(connection.info.backend_pid)

@@ -94,15 +94,17 @@ class Clone:
     def open_party(self) -> Connection:
         """Open a session of who else writes here: no agent, and no superuser.
 
-        What an agent may leave behind, a trigger say, gains nothing by it. The caller
-        closes it.
+        What an agent may leave behind, a trigger say, gains nothing by it. It lives by
+        the episode's clock. The caller closes it.
 
         Raises:
             SandboxError: If the clone is frozen or the server is gone.
         """
         if self._frozen or self._closed:
             raise SandboxError("A frozen database has no door for anybody.")
-        return self._cluster.connect_party(self.name)
+        opened = self._cluster.connect_party(self.name)
+        self._clocks.follow(opened)
+        return opened
 
     @property
     def virtual_clock(self) -> bool:

@@ -181,6 +181,17 @@ def test_a_services_session_may_follow(clone_of: MakeClone, cluster: Cluster) ->
         assert str(one(service, "SELECT now()::date")) == "2027-01-15"
 
 
+def test_another_partys_session_follows(clone_of: MakeClone) -> None:
+    clone = clone_of()
+    clone.set_clock(NOON_S, seed=1)
+
+    with clone.open_party() as party:
+        clone.follow_clock(party)
+
+        assert str(one(party, "SELECT now()::date")) == "2027-01-15"
+    assert len(clone._clocks._sessions) == 1
+
+
 def test_harness_and_grader_keep_the_real_clock(clone_of: MakeClone) -> None:
     clone = clone_of()
     one(set_noon(clone), "SELECT now()")
