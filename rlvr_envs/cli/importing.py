@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
-import time
+import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
 from rlvr_envs import seeding
 from rlvr_envs.cli.shell import Shell, status
-from rlvr_envs.cli.targets import DEFAULT_ENV, positive
-from rlvr_envs.errors import RlvrError, TaskError, WorldError
+from rlvr_envs.cli.targets import positive
+from rlvr_envs.cli.trials import Job, all_scripts, environment, folder, tried
+from rlvr_envs.errors import MissingRequirement, TaskError, WorldError
 from rlvr_envs.importing import builders, convert, harbor, quixbugs
 from rlvr_envs.importing.bases import MEASURES, buildable, stand_in, untestable
 from rlvr_envs.importing.folders import task_name, write_folder
 from rlvr_envs.importing.harbor import HarborTask, Problem
-from rlvr_envs.importing.trial import INFRA, NOT_BUILT, Trial, summary, trial_of
-from rlvr_envs.records import ToolCall
-from rlvr_envs.rollouts.replay import make
-from rlvr_envs.tasks.scripts import cheats, gold, null
-from rlvr_envs.tasks.task import Script
+from rlvr_envs.importing.trial import INFRA, NOT_BUILT, Trial, summary
+from rlvr_envs.registration import load
+from rlvr_envs.tasks.scripts import null
 
-SUBMIT = ToolCall("submit").to_json()
+_TAU2 = "rlvr_envs.cli.importing_tau2:run"
+"""Loaded when it is asked for: it needs packages that the others do not."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -36,6 +32,7 @@ def add_parser(subparsers: Any) -> None:
     formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
     _add_harbor(formats.add_parser("harbor", help="tasks in the Harbor format"))
     _add_quixbugs(formats.add_parser("quixbugs", help="a checkout of QuixBugs"))
+    _add_tau2(formats.add_parser("tau2", help="tau2-bench's retail domain"))
 
 
 def _add_harbor(parser: argparse.ArgumentParser) -> None:
@@ -66,10 +63,25 @@ def _add_quixbugs(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_tau2(parser: argparse.ArgumentParser) -> None:
+    _add_output(parser)
+    parser.add_argument(
+        "--check", action="store_true", help="play gold, null and cheats of every task"
+    )
+    parser.add_argument("--tasks", metavar="A,B", help="only these, by the new names")
+    parser.add_argument(
+        "--database", default="", metavar="DSN", help="a PostgreSQL server that runs"
+    )
+
+
 def _add_places(parser: argparse.ArgumentParser) -> None:
+    _add_output(parser)
+    parser.add_argument("--sandbox", metavar="NAME", help="another sandbox backend")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="DIR")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write tasks here")
-    parser.add_argument("--sandbox", metavar="NAME", help="another sandbox backend")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,11 +100,11 @@ def _harbor(args: argparse.Namespace, shell: Shell) -> int:
     if not (args.out or args.null):
         return 0
     chosen = _chosen(args, tasks)
-    with _folder(args.out) as out:
+    with folder(args.out) as out:
         written, failed = _write(args, chosen, out, shell)
         if args.null:
             jobs = [(name, null()) for name in written]
-            failed += _trials(args, shell, out, jobs)
+            failed += _trials(args, shell, out, jobs=jobs)
     _report_trials(shell, failed, seed=args.seed, drawn=len(chosen))
     return 0
 
@@ -209,57 +221,17 @@ def _trials(
     args: argparse.Namespace,
     shell: Shell,
     out: Path,
-    jobs: Sequence[tuple[str, Script]],
+    *,
+    jobs: Sequence[Job] = (),
+    names: Sequence[str] = (),
 ) -> list[Trial]:
-    env = _environment(args, out)
-    trials = []
-    try:
-        with shell.progress(len(jobs), "trials") as advance:
-            for name, script in jobs:
-                trial = _trial(env, name, script)
-                shell.emit(trial.to_json())
-                trials.append(trial)
-                advance(name)
-    finally:
-        env.close()
+    """Play these jobs, and every script of these tasks; print each as it ends."""
+    with contextlib.closing(environment(args, out)) as env:
+        trials = []
+        for trial in tried(env, shell, [*jobs, *all_scripts(env, names)]):
+            shell.emit(trial.to_json())
+            trials.append(trial)
     return trials
-
-
-def _environment(args: argparse.Namespace, out: Path) -> gym.Env[Any, Any]:
-    kwargs: dict[str, Any] = {"tasks": str(out), "record": None}
-    if args.sandbox:
-        kwargs["sandbox"] = args.sandbox
-    if args.places != type(args.places)():
-        kwargs["places"] = args.places
-    return make(DEFAULT_ENV, {k: v for k, v in kwargs.items() if v is not None})
-
-
-def _trial(env: gym.Env[Any, Any], name: str, script: Script) -> Trial:
-    """Build one task and play a script on it; nothing is raised."""
-    began = time.monotonic()
-    try:
-        env.reset(seed=0, options={"task": name})
-    except RlvrError as error:
-        kind = NOT_BUILT if isinstance(error, TaskError) else INFRA
-        seconds = time.monotonic() - began
-        return Trial(name, script.name, kind, reason=str(error), seconds=seconds)
-    try:
-        outcome = _play(env, script)
-    except RlvrError as error:
-        seconds = time.monotonic() - began
-        return Trial(name, script.name, INFRA, reason=str(error), seconds=seconds)
-    seconds = time.monotonic() - began
-    return trial_of(name, script.name, outcome, seconds=seconds)
-
-
-def _play(env: gym.Env[Any, Any], script: Script) -> Mapping[str, Any]:
-    info: Mapping[str, Any] = {}
-    for call in script.calls:
-        _, _, terminated, truncated, info = env.step(call.to_json())
-        if terminated or truncated:
-            break
-    outcome: Mapping[str, Any] = info["outcome"]
-    return outcome
 
 
 def _report_trials(
@@ -282,27 +254,14 @@ def _report_trials(
 
 def _quixbugs(args: argparse.Namespace, shell: Shell) -> int:
     found = quixbugs.programs(args.source)
-    with _folder(args.out) as out:
+    with folder(args.out) as out:
         names = [write_folder(quixbugs.converted(item), out).name for item in found]
         shell.emit({"programs": len(names), "out": str(args.out) if args.out else None})
         shell.text(f"{len(names)} programs became tasks.")
         if not args.check:
             return 0
-        jobs = list(_all_scripts(args, out, names))
-        trials = _trials(args, shell, out, jobs)
+        trials = _trials(args, shell, out, names=names)
     return _check_programs(shell, names, trials)
-
-
-def _all_scripts(
-    args: argparse.Namespace, out: Path, names: Sequence[str]
-) -> Iterator[tuple[str, Script]]:
-    env = _environment(args, out)
-    taskset = env.get_wrapper_attr("taskset")
-    for name in names:
-        instance = taskset.instance(name, 0)
-        for script in (gold(instance), null(), *cheats(instance)):
-            yield name, script
-    env.close()
 
 
 def _check_programs(shell: Shell, names: Sequence[str], trials: Sequence[Trial]) -> int:
@@ -325,21 +284,15 @@ def _check_programs(shell: Shell, names: Sequence[str], trials: Sequence[Trial])
     return 0 if good == len(rows) else 1
 
 
-class _folder:  # noqa: N801 (used like contextlib.closing)
-    """The folder that was named, or one that goes away afterwards."""
-
-    def __init__(self, named: Path | None) -> None:
-        self._named = named
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Path:
-        if self._named is not None:
-            self._named.mkdir(parents=True, exist_ok=True)
-            return self._named
-        return Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+def _tau2(args: argparse.Namespace, shell: Shell) -> int:
+    try:
+        command: Callable[[argparse.Namespace, Shell], int] = load(_TAU2)
+    except ModuleNotFoundError as error:
+        raise MissingRequirement(
+            f"The Python package {error.name} is not installed.",
+            remedy="pip install 'rlvr-envs[sql]'.",
+        ) from error
+    return command(args, shell)
 
 
-_FORMATS = {"harbor": _harbor, "quixbugs": _quixbugs}
+_FORMATS = {"harbor": _harbor, "quixbugs": _quixbugs, "tau2": _tau2}
