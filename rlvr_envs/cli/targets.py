@@ -28,6 +28,14 @@ def add_env_options(parser: argparse.ArgumentParser) -> None:
         "--tasks", metavar="PLACE", help="another taskset: a package or a folder"
     )
     parser.add_argument("--sandbox", metavar="NAME", help="another sandbox backend")
+    parser.add_argument(
+        "--database",
+        metavar="DSN",
+        help="a database cluster to use in place of our own",
+    )
+    parser.add_argument(
+        "--database-folder", metavar="DIR", help="where our own keeps its data"
+    )
 
 
 def add_task_options(parser: argparse.ArgumentParser) -> None:
@@ -68,10 +76,24 @@ def env_kwargs(
     given = {
         "tasks": args.tasks,
         "sandbox": args.sandbox,
+        "database": getattr(args, "database", None),
+        "folder": getattr(args, "database_folder", None),
         "record": str(record) if record else None,
         "places": args.places if _moved(args.places) else None,
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+def passed_on(args: argparse.Namespace) -> list[str]:
+    """Return what of the line another process needs to build the same environment."""
+    names = ("tasks", "sandbox", "database", "database_folder")
+    given = ((name, getattr(args, name, None)) for name in names)
+    return [
+        word
+        for name, value in given
+        if value
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
 
 
 def _moved(places: Any) -> bool:

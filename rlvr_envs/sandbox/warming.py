@@ -30,7 +30,7 @@ class WarmPool(Generic[Warm]):
 
     Args:
         make: Makes one; what it raises of `WorldError` is told at the next lease.
-        size: How many stand ready, at least 1.
+        size: How many stand ready once as many were leased, at least 1.
         what: What one is called in errors, such as ``database``.
 
     Raises:
@@ -46,6 +46,7 @@ class WarmPool(Generic[Warm]):
         self._changed = threading.Condition()
         self._ready: deque[Warm] = deque()
         self._waiting = 0
+        self._leased = 0
         self._failure: WorldError | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -63,6 +64,7 @@ class WarmPool(Generic[Warm]):
             self._failure = None
             self._start()
             self._waiting += 1
+            self._leased += 1
             self._changed.notify_all()
             try:
                 self._changed.wait_for(self._has_news, timeout_s)
@@ -70,6 +72,18 @@ class WarmPool(Generic[Warm]):
             finally:
                 self._waiting -= 1
                 self._changed.notify_all()
+
+    def rest(self, *, timeout_s: float = LEASE_S) -> None:
+        """Wait until all that shall stand ready does; at once if it never leased.
+
+        Raises:
+            SandboxError: If it does not in time.
+        """
+        with self._changed:
+            if self._thread is None or self._closed:
+                return
+            if not self._changed.wait_for(self._is_full, timeout_s):
+                raise SandboxError(f"No {self._what} was ready in {timeout_s:g} s.")
 
     def close(self) -> None:
         """End the thread and close what stands ready; idempotent."""
@@ -83,6 +97,13 @@ class WarmPool(Generic[Warm]):
 
     def _has_news(self) -> bool:
         return bool(self._ready) or self._failure is not None or self._closed
+
+    def _is_full(self) -> bool:
+        return len(self._ready) >= self._target() or self._failure is not None
+
+    def _target(self) -> int:
+        """Return how many shall be ready: a seed that is used once needs no spares."""
+        return max(min(self._size, self._leased), self._waiting)
 
     def _take(self, timeout_s: float) -> Warm:
         if self._ready:
@@ -99,7 +120,7 @@ class WarmPool(Generic[Warm]):
             self._thread.start()
 
     def _wants(self) -> bool:
-        short = len(self._ready) < max(self._size, self._waiting)
+        short = len(self._ready) < self._target()
         return self._closed or (short and self._failure is None)
 
     def _fill(self) -> None:

@@ -14,9 +14,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from rlvr_envs.cli.benches import databases
 from rlvr_envs.cli.benches.floors import SyscallFloor, docker_once
 from rlvr_envs.cli.benches.measuring import WARM_UPS, Samples, Setting, ballast, ratio
-from rlvr_envs.cli.targets import task_names
+from rlvr_envs.cli.targets import passed_on, task_names
 from rlvr_envs.errors import MissingRequirement, WorldError
 
 _COLD_INSTANCE = 1_000_000
@@ -28,6 +29,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         yield _cold_child(setting)
         return
     yield _warm(setting)
+    yield from databases.drained(setting)
     if setting.args.cold:
         yield _cold(setting)
 
@@ -42,6 +44,7 @@ def _warm(setting: Setting) -> dict[str, Any]:
         stack.callback(env.close)
         others, notes = _others(setting, stack)
         for number in range(-WARM_UPS, setting.rounds):
+            databases.rest(setting)
             with ours.timing():
                 env.reset(seed=number + 100, options=options)
             first.time(lambda: _first_step(env, word))
@@ -81,6 +84,9 @@ def _others(setting: Setting, stack: ExitStack) -> tuple[Others, dict[str, str]]
     args = setting.args
     others: Others = {}
     notes: dict[str, str] = {}
+    if databases.used(setting):
+        once = databases.floor(setting, stack)
+        return {"floor": (Samples(), lambda: _timed(once))}, {}
     try:
         floor = stack.enter_context(SyscallFloor(base_root(setting)))
         floor.once()
@@ -135,9 +141,7 @@ def _child(setting: Setting, instance: int) -> dict[str, Any]:
     words = ["bench", "reset", "--cold-child", "--json", "--env", args.env]
     words += ["--instance", str(instance), "--store", str(args.places.store)]
     words += ["--run-dir", str(args.places.run)]
-    for name in ("tasks", "sandbox"):
-        value = getattr(args, name)
-        words += [f"--{name}", value] if value else []
+    words += passed_on(args)
     words += [part for task in args.task or () for part in ("--task", task)]
     done = subprocess.run(  # ourselves
         [sys.executable, "-m", "rlvr_envs", *words],

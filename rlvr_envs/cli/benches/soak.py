@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
+from rlvr_envs.cli.benches import databases
 from rlvr_envs.cli.benches.census import Census
 from rlvr_envs.cli.benches.measuring import (
     WARM_UPS,
@@ -19,7 +20,7 @@ from rlvr_envs.cli.benches.measuring import (
     ratio,
     rss_kib,
 )
-from rlvr_envs.cli.targets import task_names
+from rlvr_envs.cli.targets import passed_on, task_names
 from rlvr_envs.errors import RlvrError
 
 _SETTLE_S = 20.0
@@ -35,6 +36,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         play = _player(env, setting, tasks)
         for number in range(max(WARM_UPS, 2 * len(tasks))):
             play(number)
+        rows = databases.census(setting)
         early, early_rss = Census.now(setting.args.places), rss_kib()
         resets, statuses, void = Samples(), dict[str, int](), 0
         for number in range(setting.rounds):
@@ -43,6 +45,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
             statuses[status] = statuses.get(status, 0) + 1
             void += status == "infra_error"
             setting.tick("")
+        more = databases.grown(setting, rows)
         late, late_rss = Census.now(setting.args.places), rss_kib()
         killed = _kill_trainers(setting, tasks[0])
         left = _settled(setting, tasks[0], late)
@@ -58,9 +61,12 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         last_p95_ms=last.percentile(0.95),
         p95_drift=ratio(last.percentile(0.95), first.percentile(0.95)),
         rss_mib=[round(early_rss / 1024, 1), round(late_rss / 1024, 1)],
-        growth=growth,
+        growth={**growth, **more},
         left=left,
-        grown=_grown(growth, left, early_rss, late_rss),
+        grown=sorted(
+            {*_grown(growth, left, early_rss, late_rss)}
+            | {name for name, count in more.items() if count > 0}
+        ),
     )
 
 
@@ -116,9 +122,7 @@ def _trainer(setting: Setting, task: str, episodes: int) -> Sequence[str]:
     words += ["--task", task, "--no-record", "--json"]
     words += ["--store", str(args.places.store)]
     words += ["--run-dir", str(args.places.run)]
-    for name in ("tasks", "sandbox"):
-        value = getattr(args, name)
-        words += [f"--{name}", value] if value else []
+    words += passed_on(args)
     return words
 
 

@@ -6,7 +6,7 @@ import itertools
 import queue
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import LiteralString, Self
 
@@ -40,6 +40,12 @@ _HARNESS = {
     "statement_timeout": "0",
 }
 _PARTY = {"row_security": "on", "lock_timeout": "1s", "statement_timeout": "10s"}
+
+_CENSUS = """
+SELECT (SELECT count(*) FROM pg_database), (SELECT count(*) FROM pg_roles),
+  (SELECT count(*) FROM pg_replication_slots),
+  (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
 
 
 class Cluster:
@@ -171,6 +177,12 @@ class Cluster:
             "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1"
         )
         return tuple(str(name) for (name,) in rows.fetchall())
+
+    def census(self) -> Mapping[str, int]:
+        """Return how many databases, roles, slots and sessions there are."""
+        row = self.admin.execute(_CENSUS).fetchone() or (0, 0, 0, 0)
+        names = ("databases", "roles", "slots", "sessions")
+        return dict(zip(names, (int(str(count)) for count in row), strict=True))
 
     def discard(self, database: str) -> None:
         """Drop a database and the role of its name, later and elsewhere."""

