@@ -48,6 +48,13 @@ STATEMENTS = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def clocked(cluster: Cluster) -> None:
+    """Nothing here can be held without a clock to set."""
+    if cluster.clock is None:
+        pytest.skip(str(cluster.clockless))
+
+
 @pytest.fixture(scope="module")
 def log(cluster: Cluster) -> Template:
     """A template whose seed reads the clock."""
