@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_envs.cli.shell import Shell, status
+from rlvr_envs.cli.shell import Shell
 from rlvr_envs.cli.targets import positive
 from rlvr_envs.errors import CallerError
 from rlvr_envs.rewards.tickets.audit import (
@@ -23,9 +23,7 @@ from rlvr_envs.rewards.tickets.monitors import (
     report,
     ticket_breaker,
 )
-from rlvr_envs.rewards.tickets.score import score_json
 from rlvr_envs.rollouts.scored import Found, scored_tickets
-from rlvr_envs.trajectories.store import SCORE_SUFFIX
 
 PATIENCE = 3
 """Collapsed windows in a row that trip the breaker."""
@@ -45,9 +43,6 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--window", type=positive, metavar="N", help="tickets a window of the breaker"
-    )
-    parser.add_argument(
-        "--scores", type=Path, metavar="DIR", help="write each episode's score.json"
     )
     audit = parser.add_argument_group("shadow audit")
     audit.add_argument(
@@ -72,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
     for item in found.scored:
         shell.emit(_line(item))
     summary = summarise(found, window=args.window)
-    _write(args, found.scored)
+    if args.audit is not None:
+        chosen = sample(found.scored, seed=args.seed, share=args.share)
+        args.audit.write_text(audit_csv(chosen), encoding="utf-8")
     people = _people(args.filled)
     if people is not None:
         summary["audit"] = _agreement(people)
@@ -104,17 +101,6 @@ def _windows(scored: Sequence[Scored], size: int) -> Iterator[TicketReport]:
 
 def _line(item: Scored) -> dict[str, Any]:
     return {"episode": item.episode, "group": item.group, **item.score.to_json()}
-
-
-def _write(args: argparse.Namespace, scored: Sequence[Scored]) -> None:
-    if args.scores is not None:
-        args.scores.mkdir(parents=True, exist_ok=True)
-        for item in scored:
-            name = Path(item.episode).name.removesuffix(".json") + SCORE_SUFFIX
-            (args.scores / name).write_text(score_json(item.score), encoding="utf-8")
-    if args.audit is not None:
-        chosen = sample(scored, seed=args.seed, share=args.share)
-        args.audit.write_text(audit_csv(chosen), encoding="utf-8")
 
 
 def _people(sheet: Path | None) -> Agreement | None:
@@ -159,7 +145,7 @@ def _row(item: Scored) -> Sequence[object]:
         score.ticket,
         str(score.disposition),
         score.raw,
-        status("passed") if score.success else score.final,
+        score.final,
         [guard.name for guard in score.fired],
     )
 
