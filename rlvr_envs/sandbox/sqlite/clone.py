@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,7 @@ class Clone:
         self._open = False
         self._frozen = False
         self._closed = False
+        self._when_closed: Callable[[], None] = _nothing
         try:
             self._opened()
         except (SandboxError, WorkerGone) as error:
@@ -209,16 +210,23 @@ class Clone:
         }
         return self._graded(question, timeout_s=bounds.seconds + _GRACE_S)
 
+    def when_closed(self, act: Callable[[], None]) -> None:
+        """Name what shall be done once, when it is closed."""
+        self._when_closed = act
+
     def close(self) -> None:
         """Remove every trace; idempotent."""
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(SandboxError):
-            self.freeze()
-        if self._grader is not None:
-            self._grader.kill()
-        shutil.rmtree(self._path.parent, ignore_errors=True)
+        try:
+            with contextlib.suppress(SandboxError):
+                self.freeze()
+            if self._grader is not None:
+                self._grader.kill()
+            shutil.rmtree(self._path.parent, ignore_errors=True)
+        finally:
+            self._when_closed()
 
     def _opened(self) -> Worker:
         if self._frozen or self._closed:
@@ -259,6 +267,10 @@ class Clone:
         if "failure" in answer:
             raise SandboxError(f"A database cannot be read: {answer['failure']}")
         return answer
+
+
+def _nothing() -> None:
+    """Do that."""
 
 
 def make_clone(shelf: Shelf, template: Template, access: Access) -> Clone:

@@ -13,15 +13,41 @@ from pathlib import Path
 from rlvr_envs.errors import WorldError
 from rlvr_envs.sandbox.sqlite.clone import Access, Clone, make_clone
 from rlvr_envs.sandbox.sqlite.seeds import Seed
-from rlvr_envs.sandbox.sqlite.shelf import SHARED_MEMORY, Shelf
+from rlvr_envs.sandbox.sqlite.shelf import SHARED_MEMORY, Shelf, Template
 from rlvr_envs.sandbox.warming import WarmPool
+
+KEPT_SEEDS = 8
+"""Seeds whose file and warm copies are kept; the one leased longest ago goes."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """What stands ready of one seed.
+
+    Attributes:
+        living: Copies that episodes have; while there are any, it is not let go.
+    """
+
+    template: Template
+    pools: dict[Access, WarmPool[Clone]] = field(default_factory=dict)
+    living: int = 0
+
+    def close_pools(self) -> None:
+        while self.pools:
+            _, pool = self.pools.popitem()
+            pool.close()
 
 
 @dataclass(slots=True)
 class _Shared:
     shelf: Shelf
-    pools: dict[tuple[str, Access], WarmPool[Clone]] = field(default_factory=dict)
+    held: dict[str, _Held] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, held: _Held, change: int) -> None:
+        with self.counting:
+            held.living += change
 
 
 _shared: dict[tuple[int, Path], _Shared] = {}
@@ -49,13 +75,19 @@ def lease(
     """
     shared = _living(folder)
     with shared.lock:
-        key = (seed.digest, access)
-        if key not in shared.pools:
-            template = shared.shelf.template(seed)
-            make = partial(make_clone, shared.shelf, template, access)
-            shared.pools[key] = WarmPool(make, size=pool_size, what="database")
-        pool = shared.pools[key]
-    return pool.lease()
+        held = _held(shared, seed)
+        shared.count(held, 1)
+        if access not in held.pools:
+            make = partial(make_clone, shared.shelf, held.template, access)
+            held.pools[access] = WarmPool(make, size=pool_size, what="database")
+        pool = held.pools[access]
+    try:
+        clone = pool.lease()
+    except BaseException:
+        shared.count(held, -1)
+        raise
+    clone.when_closed(lambda: shared.count(held, -1))
+    return clone
 
 
 def close_shelves() -> None:
@@ -78,10 +110,29 @@ def _living(folder: Path) -> _Shared:
         return found
 
 
+def _held(shared: _Shared, seed: Seed) -> _Held:
+    """Return what there is of a seed, as the last that was asked for."""
+    held = shared.held.pop(seed.digest, None)
+    if held is None:
+        _make_room(shared)
+        held = _Held(shared.shelf.template(seed))
+    shared.held[seed.digest] = held
+    return held
+
+
+def _make_room(shared: _Shared) -> None:
+    """Let go of seeds that no episode plays."""
+    idle = [digest for digest, held in shared.held.items() if not held.living]
+    for digest in idle[: max(0, len(shared.held) - KEPT_SEEDS + 1)]:
+        held = shared.held.pop(digest)
+        held.close_pools()
+        shared.shelf.drop(held.template)
+
+
 def _end(shared: _Shared) -> None:
-    for pool in shared.pools.values():
+    for held in shared.held.values():
         with contextlib.suppress(WorldError):
-            pool.close()
+            held.close_pools()
     with contextlib.suppress(WorldError):
         shared.shelf.close()
 

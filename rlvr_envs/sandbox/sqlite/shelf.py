@@ -72,6 +72,12 @@ class Shelf:
                     self._templates[digest] = Template(digest, path, seed.build(path))
             return self._templates[digest]
 
+    def drop(self, template: Template) -> None:
+        """Remove a seed's database; no copy of it is in use any more."""
+        with self._lock:
+            self._templates.pop(template.digest, None)
+            template.path.unlink(missing_ok=True)
+
     def copy(self, template: Template) -> Path:
         """Return the path of a fresh copy, in a folder that workers may write to.
 

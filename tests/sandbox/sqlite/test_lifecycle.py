@@ -196,3 +196,20 @@ def test_a_seed_is_made_once() -> None:
     first.close()
     second.close()
     sharing.close_shelves()
+
+
+def test_seeds_that_nobody_plays_are_let_go() -> None:
+    seeds = [Seed(f"CREATE TABLE t{n} (a)") for n in range(sharing.KEPT_SEEDS + 3)]
+    played = sharing.lease(seeds[0], Access(), pool_size=1)
+
+    for seed in seeds[1:]:
+        sharing.lease(seed, Access(), pool_size=1).close()
+
+    shelf = played._shelf
+    assert len(list(shelf.folder.glob("*.db"))) == sharing.KEPT_SEEDS
+    assert played.look().empty
+    again = sharing.lease(seeds[1], Access(), pool_size=1)
+    assert rows(again, "SELECT count(*) FROM t1") == [["0"]]
+    for clone in (again, played):
+        clone.close()
+    sharing.close_shelves()
