@@ -16,7 +16,7 @@ from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.relational import CatalogueEntry, DatabaseDiff, Ledger
 from rlvr_envs.sandbox.postgres.catalogue import role_settings
 from rlvr_envs.sandbox.postgres.clocking import SessionClocks
-from rlvr_envs.sandbox.postgres.cluster import Connection
+from rlvr_envs.sandbox.postgres.cluster import Connection, options_of
 from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, TURN_PREFIX, decode
 from rlvr_envs.sandbox.postgres.differing import LIMIT_ROWS, diff
 from rlvr_envs.sandbox.postgres.naming import owned_name
@@ -33,6 +33,8 @@ _SLOT_S = 1.0
 
 _ROLE: LiteralString = (
     "CREATE ROLE {role} LOGIN PASSWORD {password}; "
+    "ALTER ROLE {role} SET temp_file_limit = {temp_file_limit}; "
+    "ALTER ROLE {role} SET lc_messages = 'C'; "
     "GRANT {group} TO {role} WITH INHERIT TRUE, SET FALSE; "
     "REVOKE ALL ON DATABASE {role} FROM PUBLIC; "
     "GRANT {privileges} ON DATABASE {role} TO {role}; "
@@ -290,15 +292,10 @@ class Clone:
             group=sql.Identifier(self.access.rights.group),
             grader=sql.Identifier(self._cluster.grader),
             party=sql.Identifier(self._cluster.party),
+            temp_file_limit=f"{self.access.temp_file_mib}MB",
             privileges=sql.SQL("CONNECT" if reads else "CONNECT, TEMPORARY"),
         )
-        settings = [
-            sql.SQL("ALTER ROLE {} SET {} = {}").format(
-                sql.Identifier(self.name), sql.Identifier(name), value
-            )
-            for name, value in self.access.settings().items()
-        ]
-        self.admin.execute(sql.SQL("; ").join([statement, *settings]))
+        self.admin.execute(statement)
 
     def _make_slot(self) -> None:
         """Make it once no older write is open; one that is too old is ended."""
@@ -322,7 +319,12 @@ class Clone:
                 return
 
     def _connect_agent(self) -> Connection:
-        return self._cluster.connect(self.name, user=self.name, password=self._password)
+        return self._cluster.connect(
+            self.name,
+            user=self.name,
+            password=self._password,
+            options=options_of(self.access.settings()),
+        )
 
     def _end_sessions(self) -> tuple[str, ...]:
         deadline = time.monotonic() + _FREEZE_S

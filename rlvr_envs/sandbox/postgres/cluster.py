@@ -6,6 +6,7 @@ import itertools
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import LiteralString, Self
@@ -41,6 +42,8 @@ _HARNESS = {
 }
 _PARTY = {"row_security": "on", "lock_timeout": "1s", "statement_timeout": "10s"}
 
+_LAST_SESSION_S = 0.1
+_POLL_S = 0.002
 _CENSUS = """
 SELECT (SELECT count(*) FROM pg_database), (SELECT count(*) FROM pg_roles),
   (SELECT count(*) FROM pg_replication_slots),
@@ -131,7 +134,7 @@ class Cluster:
         """
         settings = {
             "dbname": database,
-            "options": _options(_OF_OTHERS if user else _HARNESS) + options,
+            "options": options_of(_OF_OTHERS if user else _HARNESS) + options,
             "connect_timeout": str(_CONNECT_S),
         }
         if user:
@@ -143,7 +146,7 @@ class Cluster:
 
     def connect_grader(self, database: str) -> Connection:
         """Open a connection as a role that reads all, writes nothing, owns nothing."""
-        options = _options({**_HARNESS, "default_transaction_read_only": "on"})
+        options = options_of({**_HARNESS, "default_transaction_read_only": "on"})
         return self.connect(
             database, user=self.grader, password=self._password, options=options
         )
@@ -154,7 +157,7 @@ class Cluster:
         It is who else writes beside the agent, a service say. Waiting for a lock that
         the agent holds is an error of the statement.
         """
-        options = _options({**_HARNESS, **_PARTY})
+        options = options_of({**_HARNESS, **_PARTY})
         return self.connect(
             database, user=self.party, password=self._password, options=options
         )
@@ -265,7 +268,17 @@ class Cluster:
         self._drop_role(database)
 
     def _drop_database(self, name: str) -> None:
+        # The server looks but every 100 ms whether the last session has ended.
+        deadline = time.monotonic() + _LAST_SESSION_S
+        while time.monotonic() < deadline and self._is_entered(name):
+            threading.Event().wait(_POLL_S)
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def _is_entered(self, name: str) -> bool:
+        found = self.admin.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = %s LIMIT 1", [name]
+        )
+        return found.fetchone() is not None
 
     def _drop_role(self, name: str) -> None:
         self._run("DROP ROLE IF EXISTS {}", name)
@@ -326,7 +339,8 @@ def is_busy(error: psycopg.Error) -> bool:
     return isinstance(error, errors.ObjectInUse)
 
 
-def _options(settings: dict[str, str]) -> str:
+def options_of(settings: Mapping[str, str]) -> str:
+    """Return settings as the server's command line takes them; no value has a blank."""
     return "".join(f" -c {name}={value}" for name, value in settings.items())
 
 

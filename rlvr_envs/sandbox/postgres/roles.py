@@ -57,18 +57,19 @@ class Access:
                 raise ValueError(f"{name} must be positive and finite, not {value!r}.")
 
     def settings(self) -> dict[str, str]:
-        """Return what the role's sessions start with."""
+        """Return what a session of the role starts with, and goes back to by RESET.
+
+        What only a superuser may set is the role's own.
+        """
         read_only = "on" if self.rights is Rights.READ else "off"
         transaction = f"{math.ceil(self.transaction_timeout_s * 1000)}ms"
         return {
             "statement_timeout": f"{math.ceil(self.statement_timeout_s * 1000)}ms",
             "transaction_timeout": transaction,
             "idle_in_transaction_session_timeout": transaction,
-            "temp_file_limit": f"{self.temp_file_mib}MB",
             "default_transaction_read_only": read_only,
-            "lc_messages": "C",
             "timezone": "UTC",
-            "datestyle": "ISO, YMD",
+            "datestyle": "ISO,YMD",
             "intervalstyle": "postgres",
             "extra_float_digits": "1",
             "bytea_output": "hex",
