@@ -29,28 +29,18 @@ QUIET = "expects-no-write"
 
 _TRANSFERS = "public.transfers"
 
-_INSTRUCTION = """You are the customer service of a shop. Handle the ticket below by the
-shop's policy, then call `submit` with your reply to the customer as the answer.
-
-The shop is reached over HTTP: `http_get` looks, `http` does the rest, bodies are JSON,
-and `GET /openapi.json` tells what there is. Where the policy names a tool, that is an
-operation of this service. A path names an order without its number sign:
-`/orders/W0000000`.
-
-There is one ticket and no conversation: nobody answers questions. In the ticket, "you"
-is the customer; it tells what they want, what they would settle for, and what they
-would say if they were asked. Take a wish that it states as confirmed. Do what the
-policy allows and nothing else. Tell in the reply each fact that the customer asks for,
-numbers in digits, in at most 2000 characters.
+_INSTRUCTION = """Serve this customer by the policy below. `http_get` looks, `http` writes
+(JSON); see `GET /openapi.json`; paths have order ids without `#`. "You" is the customer,
+whose wishes are confirmed; nobody answers. `submit` your reply: each fact asked for,
+numbers in digits.
 
 # Ticket
 
 {ticket}
 
-# Policy
-
 {policy}
 """
+"""Kept short: with the policy it must fit into one observation."""
 
 _GENERATOR = '''"""One ticket of an imported set; every instance is the same."""
 
@@ -133,7 +123,9 @@ def converted(ticket: Ticket, corpus: Corpus, replayed: Replayed) -> FolderSpec:
     return FolderSpec(
         name=ticket.name,
         task=_task(ticket, replayed),
-        instruction=_INSTRUCTION.format(ticket=ticket.text, policy=corpus.policy),
+        instruction=_INSTRUCTION.format(
+            ticket=ticket.text, policy=corpus.policy.strip()
+        ),
         recipe=Recipe(),
         verifier={},
         gold=[item.call() for item in ticket.requests],

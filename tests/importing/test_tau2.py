@@ -24,6 +24,8 @@ from tests.importing.retail import TICKETS, retail_corpus
 CORPUS = "RLVR_TAU2_RETAIL"
 SAMPLE = ("001", "010", "028", "057", "078")
 """A write, a transfer, facts beside writes, only a look, several orders."""
+LIMIT_BYTES = 8192
+"""Of an observation, by default."""
 
 
 @pytest.fixture
@@ -202,6 +204,17 @@ def test_a_sample_of_the_original(
 
     assert status == 0, lines
     assert lines[-1] == {"tasks": 5, "ok": 5}
+
+
+def test_every_instruction_of_the_original_fits_into_one_observation(
+    original: str,
+) -> None:
+    corpus = load(Path(original))
+    nothing = tau2.Replayed((), {})
+
+    specs = [tau2.converted(ticket, corpus, nothing) for ticket in corpus.tickets]
+
+    assert max(len(spec.instruction.encode()) for spec in specs) <= LIMIT_BYTES
 
 
 @pytest.mark.slow

@@ -360,6 +360,17 @@ def test_what_is_no_sum_is_refused(expression: str) -> None:
         calculated(expression)
 
 
+def test_its_description_fits_into_one_observation(desk: Desk) -> None:
+    status, told = desk.ask("GET", "/openapi.json")
+
+    body = told["components"]["schemas"]["SwapsBody"]
+    assert status == 200
+    assert len(json.dumps(told)) < 8000
+    assert body["required"] == ["items", "payment_method_id"]
+    assert told["paths"]["/orders/{order_id}/return"]["post"]["operationId"]
+    assert told["info"]["title"] == "Retail desk"
+
+
 def test_every_operation_says_whether_it_looks(desk: Desk) -> None:
     writes = {row.name for row in SERVICES["retail"].operations if not row.reads}
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rlvr_envs.envs.sql_rest.services import retail_rules as rules
 from rlvr_envs.envs.sql_rest.services import retail_views as views
+from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.retail_sums import calculated
 from rlvr_envs.envs.sql_rest.services.service import Definition
@@ -80,7 +81,7 @@ class TransferBody(_Body):
 
 def build() -> FastAPI:
     """Build the application."""
-    app = FastAPI(title="Retail desk", version="1", docs_url=None, redoc_url=None)
+    app = BriefAPI(title="Retail desk", version="1", docs_url=None, redoc_url=None)
     for method, path, endpoint in _ROUTES:
         app.add_api_route(
             path,
