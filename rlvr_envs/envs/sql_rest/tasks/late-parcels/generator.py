@@ -54,6 +54,7 @@ def generate(rng, number):
         (901, f"{carrier} ", "moving", NOW - timedelta(hours=1), None),
         (902, carrier, "lost", NOW - timedelta(hours=1), None),
         (903, carrier, "delivered", NOW + timedelta(days=1), NOW + timedelta(days=1, minutes=1)),
+        (904, carrier, "moving", NOW + timedelta(minutes=30), None),  # late by now, and not yet then
     ]
     rows = [
         [index, name, status, promised and _when(rng, promised), delivered and _when(rng, delivered)]

@@ -30,7 +30,7 @@ REGIONS = ["north", "south", "west", "east"]
 CENT = Decimal("0.01")
 NAN = Decimal("NaN")
 # Berlin's offset at the month's begin and end, in hours.
-MONTHS = {"March": (3, 1, 2), "October": (10, 2, 1), "July": (7, 2, 2), "February": (2, 1, 1)}
+MONTHS = {"March": (3, 1, 2), "October": (10, 2, 1), "July": (7, 2, 2), "May": (5, 2, 2)}
 CHANGES = (datetime(2024, 3, 31, 1, tzinfo=timezone.utc), datetime(2024, 10, 27, 1, tzinfo=timezone.utc))
 
 
@@ -81,14 +81,24 @@ def _certain(rows, shops, begin, end):
         (begin + timedelta(minutes=20), Decimal("811.11"), False),  # the month before, by UTC
         (end - timedelta(minutes=20), Decimal("512.22"), False),
         (end + timedelta(minutes=20), Decimal("333.33"), False),  # the month itself, by UTC
+        (end + timedelta(days=3), NAN, False),
         (begin + timedelta(days=3), NAN, False),
         (begin + timedelta(days=4), NAN, True),
         (begin + timedelta(days=5), Decimal("77.70"), False),
+        (begin + timedelta(days=11, minutes=20), Decimal("444.44"), False),  # the day before, by UTC
         (begin + timedelta(days=21), Decimal("0.25"), False),
     ):
         rows.append([len(rows) + 1, f"R{1000 + len(rows) + 1}", code, when, "CHF", gross, training])
     rows.append([len(rows) + 1, *rows[-2][1:5], Decimal("78.90"), False])
     return rows
+
+
+def _busy(sales, shop, begin):
+    """Sales that make a shop of small turnover the busiest one, with the largest sale."""
+    first = len(sales) + 1
+    amounts = [Decimal("1250.00"), *(Decimal(cents).scaleb(-2) for cents in range(11, 56))]
+    for place, gross in enumerate(amounts, start=first):
+        sales.append([place, f"R{1000 + place}", shop, begin + timedelta(days=2, minutes=place), "EUR", gross, False])
 
 
 def _refunds(rng, sales):
@@ -110,7 +120,20 @@ class Books:
         self.regions = {code: region or none for code, region in shops}
         self.sales, self.refunds, self.rates, self.bounds = sales, refunds, rates, bounds
 
-    def report(self, *, utc=False, repeats=False, voids=False, late_rounding=False, latest_rate=False, nan_counts_training=False):
+    def least(self):
+        """Return the shop with the smallest turnover."""
+        turnover, _ = self._taken()
+        return min(turnover, key=lambda shop: (turnover[shop], shop))
+
+    def report(self, **without):
+        turnover, left_out = self._taken(**without)
+        regions = defaultdict(Decimal)
+        for shop, euros in turnover.items():
+            regions[self.regions[shop]] += euros
+        best = max(turnover, key=lambda shop: (turnover[shop], shop))
+        return {"regions": {name: f"{_cents(euros):f}" for name, euros in sorted(regions.items())}, "left_out": left_out, "best_shop": best}
+
+    def _taken(self, *, utc=False, repeats=False, voids=False, late_rounding=False, latest_rate=False, nan_counts_training=False):
         begin, end = self._month(utc)
         taken_off, receipt_of = defaultdict(Decimal), {row[0]: row[1] for row in self.sales}
         for _, sale, amount, void in self.refunds:
@@ -130,11 +153,7 @@ class Books:
                 continue
             euros = (gross - taken_off[receipt]) * self._rate(currency, when, latest_rate)
             turnover[shop.strip(" ")] += euros if late_rounding else _cents(euros)
-        regions = defaultdict(Decimal)
-        for shop, euros in turnover.items():
-            regions[self.regions[shop]] += euros
-        best = max(turnover, key=lambda shop: (turnover[shop], shop))
-        return {"regions": {name: f"{_cents(euros):f}" for name, euros in sorted(regions.items())}, "left_out": left_out, "best_shop": best}
+        return turnover, left_out
 
     def _month(self, utc):
         begin, end = self.bounds
@@ -163,6 +182,7 @@ def generate(rng, number):
     refunds, rates = _refunds(rng, sales), _rates(rng, month)
     none = pick(rng, ["elsewhere", "unknown", "none"])
     books = Books(shops, sales, refunds, rates, (begin, end), none)
+    _busy(sales, books.least(), begin)
     report = books.report()
     wrong = {rule: books.report(**{rule: True}) for rule in ("utc", "repeats", "voids", "late_rounding", "latest_rate", "nan_counts_training")}
     shown = [[*row[:3], row[3].isoformat(" "), *row[4:]] for row in sales]
