@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlvr_envs.manifest import manifest
 from rlvr_envs.tasks.instances import hidden_json, instantiate
 from rlvr_envs.tasks.loader import files_beneath
 from rlvr_envs.tasks.scripts import cheats, gold, twins
@@ -20,22 +21,27 @@ from rlvr_envs.tasks.taskset import Taskset
 from rlvr_envs.verifiers.kinds import validate_options
 
 CHECKOUT = Path(__file__).parents[2]
-TASKS = Taskset("rlvr_envs.envs.terminal.tasks", validate=validate_options)
+TASKSETS = {
+    entry.id: Taskset(entry.tasks, validate=validate_options)
+    for entry in manifest().envs
+}
+NAMES = [(env, name) for env, tasks in TASKSETS.items() for name in tasks.names]
 
-every_task = pytest.mark.parametrize("name", TASKS.names)
+every_task = pytest.mark.parametrize(("env", "name"), NAMES)
 
 
 @every_task
-def test_a_task_loads_with_all_its_scripts(name: str) -> None:
-    instance = TASKS.instance(name, 0)
+def test_a_task_loads_with_all_its_scripts(env: str, name: str) -> None:
+    instance = TASKSETS[env].instance(name, 0)
 
     assert gold(instance).calls[-1].name == "submit"
     assert len(cheats(instance)) >= 2
     assert len(twins(instance)) >= 1
 
 
-def test_tasks_differ_in_kind_and_difficulty() -> None:
-    tasks = [TASKS.get(name) for name in TASKS]
+@pytest.mark.parametrize("env", TASKSETS)
+def test_tasks_differ_in_kind_and_difficulty(env: str) -> None:
+    tasks = [TASKSETS[env].get(name) for name in TASKSETS[env]]
 
     assert len(tasks) >= 14
     assert {task.difficulty for task in tasks} == {"easy", "medium", "hard"}
@@ -43,8 +49,8 @@ def test_tasks_differ_in_kind_and_difficulty() -> None:
 
 
 @every_task
-def test_instances_differ_by_number(name: str) -> None:
-    instances = [TASKS.instance(name, number) for number in range(4)]
+def test_instances_differ_by_number(env: str, name: str) -> None:
+    instances = [TASKSETS[env].instance(name, number) for number in range(4)]
 
     assert len({instance.digest for instance in instances}) == 4
     assert len({hidden_json(instance.recipe) for instance in instances}) == 4
@@ -58,8 +64,8 @@ def test_instances_differ_by_number(name: str) -> None:
     derandomize=True,
 )
 @given(number=st.integers(min_value=0, max_value=2**31))
-def test_a_generator_is_pure(name: str, number: int) -> None:
-    task = TASKS.get(name)
+def test_a_generator_is_pure(env: str, name: str, number: int) -> None:
+    task = TASKSETS[env].get(name)
 
     assert instantiate(task, number) == instantiate(task, number)
 
@@ -70,19 +76,20 @@ def artifacts_of(task: Task) -> list[str]:
 
 
 @every_task
-def test_the_instruction_names_what_is_judged(name: str) -> None:
-    instance = TASKS.instance(name, 0)
+def test_the_instruction_names_what_is_judged(env: str, name: str) -> None:
+    instance = TASKSETS[env].instance(name, 0)
 
     for path in artifacts_of(instance.task):
         assert path in instance.instruction, path
 
 
 @every_task
-def test_what_the_judge_knows_is_not_in_the_image(name: str) -> None:
-    instance = TASKS.instance(name, 0)
+def test_what_the_judge_knows_is_not_in_the_image(env: str, name: str) -> None:
+    instance = TASKSETS[env].instance(name, 0)
     recipe = instance.recipe
     secret = hidden_json(recipe)
 
+    assert secret.decode() not in recipe.database
     for spec in recipe.files:
         assert secret not in spec.data
         assert not spec.path.startswith(("/verifier", "/submission", "/tests"))
@@ -90,8 +97,8 @@ def test_what_the_judge_knows_is_not_in_the_image(name: str) -> None:
 
 
 @every_task
-def test_a_wheel_would_carry_every_file(name: str) -> None:
-    files = dict(files_beneath(TASKS.get(name).folder))
+def test_a_wheel_would_carry_every_file(env: str, name: str) -> None:
+    files = dict(files_beneath(TASKSETS[env].get(name).folder))
 
     assert all(not path.is_symlink() for path in files.values())
     assert {"task.yaml", "instruction.md", "gold.yaml", "cheats.yaml"} <= set(files)
@@ -126,16 +133,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "unpacked"
 
 
-def test_an_installed_task_is_the_checkouts(wheel: Path) -> None:
-    installed = Taskset(wheel / "rlvr_envs/envs/terminal/tasks")
+@pytest.mark.parametrize("env", TASKSETS)
+def test_an_installed_task_is_the_checkouts(wheel: Path, env: str) -> None:
+    tasks = TASKSETS[env]
+    place = wheel / tasks.folder.relative_to(CHECKOUT)
+    installed = Taskset(place)
 
-    assert installed.names == TASKS.names
+    assert installed.names == tasks.names
     for name in installed:
-        assert installed.instance(name, 0).digest == TASKS.instance(name, 0).digest
-        instance = installed.instance(name, 0)
-        assert (gold(instance), cheats(instance), twins(instance)) == (
-            gold(TASKS.instance(name, 0)),
-            cheats(TASKS.instance(name, 0)),
-            twins(TASKS.instance(name, 0)),
+        ours, theirs = tasks.instance(name, 0), installed.instance(name, 0)
+        assert ours.digest == theirs.digest
+        assert (gold(ours), cheats(ours), twins(ours)) == (
+            gold(theirs),
+            cheats(theirs),
+            twins(theirs),
         )
-    assert (wheel / "rlvr_envs/envs/terminal/attacks.yaml").is_file()
+    assert (place.parent / "attacks.yaml").is_file()
