@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlvr_envs.envs.sql_rest.services import SERVICES, open_service
+from rlvr_envs.envs.sql_rest.services.catalogue import SERVICES, open_service
 from rlvr_envs.envs.sql_rest.services.service import Service
 from tests.databases import MakeClone
 
