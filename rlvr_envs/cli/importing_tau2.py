@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_envs.cli.shell import Shell
 from rlvr_envs.cli.trials import all_scripts, folder, tried
-from rlvr_envs.envs.sql_rest.services import open_service
+from rlvr_envs.envs.sql_rest.services.catalogue import open_service
 from rlvr_envs.errors import WorldError
 from rlvr_envs.importing import tau2, tau2_corpus
 from rlvr_envs.importing.folders import EPOCH, write_folder
