@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import Any
 
 import pytest
 
@@ -27,9 +26,7 @@ def test_the_answer_is_what_the_last_query_found(
     env = make("rlvr/SqlRest-v0", pool_size=1)
     env.reset(seed=1, options={"task": name, "instance": number})
 
-    seen: list[Any] = []
-    for call in gold(instance).calls[:-1]:
-        seen.append(env.step(call.to_json())[0])
+    seen = [env.step(call.to_json())[0] for call in gold(instance).calls[:-1]]
 
     found = next(csv.DictReader(io.StringIO(seen[-1])))
     (told,) = found.values()
