@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,9 +18,9 @@ from rlvr_envs.importing.tau2_corpus import Corpus, Ticket, load
 from rlvr_envs.relational import RowChange, RowKind
 from rlvr_envs.tasks.scripts import gold
 from rlvr_envs.tasks.taskset import Taskset
+from tests.corpora import corpus as corpus_of
 from tests.importing.retail import TICKETS, retail_corpus
 
-CORPUS = "RLVR_TAU2_RETAIL"
 SAMPLE = ("001", "010", "028", "057", "078")
 """A write, a transfer, facts beside writes, only a look, several orders."""
 LIMIT_BYTES = 8192
@@ -189,9 +188,10 @@ def _assert_the_shop_is_shared(out: Path) -> None:
 
 @pytest.fixture
 def original() -> str:
-    if CORPUS not in os.environ:
-        pytest.skip(f"{CORPUS} names no folder of tau2-bench's retail domain")
-    return os.environ[CORPUS]
+    source, missing = corpus_of("tau2_retail")
+    if missing:
+        pytest.skip(missing)
+    return str(source)
 
 
 @pytest.mark.usefixtures("server")

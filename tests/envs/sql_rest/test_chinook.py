@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,18 +13,18 @@ from rlvr_envs.tasks.scripts import cheats, gold, null
 from rlvr_envs.tasks.task import Instance, Script
 from rlvr_envs.tasks.taskset import Taskset
 from rlvr_envs.verifiers.kinds import validate_options
-from tests.envs.sql_rest.chinook import SCRIPT, SPECS, taskset
+from tests.corpora import corpus
+from tests.envs.sql_rest.chinook import SPECS, taskset
 
-CORPUS = "RLVR_CHINOOK"
 NAMES = [spec.name for spec in SPECS]
 
 
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Taskset:
-    corpus = Path(os.environ.get(CORPUS, ""))
-    if not (corpus / SCRIPT).is_file():
-        pytest.skip(f"{CORPUS} names no folder with Chinook's {SCRIPT}")
-    folder = taskset(tmp_path_factory.mktemp("chinook"), corpus)
+    source, missing = corpus("chinook")
+    if missing:
+        pytest.skip(missing)
+    folder = taskset(tmp_path_factory.mktemp("chinook"), source)
     return Taskset(folder, validate=validate_options)
 
 

@@ -12,8 +12,9 @@ from rlvr_envs.sandbox.postgres.cluster import Cluster
 from rlvr_envs.sandbox.postgres.roles import Access
 from rlvr_envs.sandbox.postgres.seeds import Seed
 from rlvr_envs.sandbox.postgres.templates import Template
+from tests.corpora import corpus
 
-CHINOOK = Path(__file__).parents[4] / "shared/corpora/chinook/Chinook_PostgreSql.sql"
+CHINOOK, MISSING = corpus("chinook")
 
 DUMP = r"""
 /*
@@ -83,9 +84,9 @@ def test_a_file_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
         Seed.from_file(tmp_path / "none.sql")
 
 
-@pytest.mark.skipif(not CHINOOK.exists(), reason="the Chinook corpus is not there")
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_chinook_loads_and_serves_as_a_snapshot(cluster: Cluster) -> None:
-    template = Template(cluster, Seed.from_file(CHINOOK))
+    template = Template(cluster, Seed.from_file(CHINOOK / "Chinook_PostgreSql.sql"))
     clone = make_clone(cluster.filler(), template, Access())
     agent = clone.open_agent()
 
