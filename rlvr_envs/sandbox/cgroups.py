@@ -207,10 +207,10 @@ class Group:
         on_unified = self._hierarchies.on_unified
         for controller, file, value, needed in _limits_unified(limits):
             if self.unified is not None and controller in on_unified:
-                _set(self.unified / file, value, needed=needed)
+                _set(str(self.unified), file, value, needed=needed)
         for controller, file, value, needed in _limits_legacy(limits):
             if controller in self.legacy:
-                _set(self.legacy[controller] / file, value, needed=needed)
+                _set(str(self.legacy[controller]), file, value, needed=needed)
 
     def members(self) -> list[int]:
         """Return the pids in the group, as this process's namespace has them."""
@@ -261,17 +261,17 @@ class Group:
         else:
             return
         count = max(1, parent.stat().st_nlink - 2)
-        _set(parent / file, min(most, unit * count), needed=False)
+        _set(str(parent), file, min(most, unit * count), needed=False)
 
 
-def _set(file: Path, value: int, *, needed: bool) -> None:
+def _set(folder: str, file: str, value: int, *, needed: bool) -> None:
     try:
-        with file.open("w") as control:
-            control.write(str(value))
+        with FileIO(f"{folder}/{file}", "w") as control:
+            control.write(b"%d" % value)
     except OSError as error:
         if needed:
             raise SandboxError(
-                f"The limit {file.name}={value} was refused: {error}."
+                f"The limit {file}={value} was refused: {error}."
             ) from error
 
 

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
@@ -15,6 +16,7 @@ MAX_PACKET = 200_000
 """Bytes; the kernel's default socket buffer holds one packet of this size."""
 
 _MAX_FDS = 64
+_SHORT_CHARS = 256
 _ANSWER_BYTES = 4096
 
 
@@ -77,7 +79,16 @@ class Packet:
 
 
 def _encoded(item: str | int | Path) -> bytes:
-    return b"%d" % item if isinstance(item, int) else os.fsencode(item)
+    if isinstance(item, int):
+        return b"%d" % item
+    text = str(item)
+    return _encoded_short(text) if len(text) < _SHORT_CHARS else os.fsencode(text)
+
+
+@lru_cache(maxsize=1024)
+def _encoded_short(text: str) -> bytes:
+    """Most fields are the same in every packet."""
+    return os.fsencode(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,12 @@ class _Checked:
 _CHECKED = _Checked()
 
 
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> StoredImage:
+    """Read a metadata file's text; every reset asks for it."""
+    return StoredImage.from_json(json.loads(text))
+
+
 class ImageStore:
     """The images under one store folder.
 
@@ -106,8 +113,7 @@ class ImageStore:
         """
         path = self._metadata(name)
         try:
-            data = json.loads(path.read_text())
-            return StoredImage.from_json(data)
+            return _parsed(path.read_text())
         except FileNotFoundError:
             raise SnapshotError(
                 f"The image {name!r} is not in the store {self.folder}.",

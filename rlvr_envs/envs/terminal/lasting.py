@@ -22,7 +22,7 @@ _PATIENCE_S = 0.05
 
 
 class LastingShell:
-    """The persistent shell of an episode.
+    """The persistent shell of an episode; `ready` comes before the first command.
 
     Args:
         grace_s: How long an interrupted shell may take before it is replaced.
@@ -44,6 +44,21 @@ class LastingShell:
                 text = f"No shell could be started: {error}."
                 raise SandboxError(text) from error
             raise
+
+    def ready(self) -> None:
+        """Wait until the shell takes commands.
+
+        Raises:
+            SandboxError: If it ended as soon as it had started.
+        """
+        if self._shell is None:
+            return
+        try:
+            self._shell.ready()
+        except ShellFailed as error:
+            self._shell = None
+            text = f"No shell could be started: {error}."
+            raise SandboxError(text) from error
 
     def run(self, step: Step, command: str, capture: Capture) -> Ended:
         """Run a command; afterwards there is a shell, unless none can be had.
@@ -96,7 +111,9 @@ class LastingShell:
         if shell is not None:
             shell.close()
         try:
-            self._shell = Shell(self._sandbox, self._launch, self._output)
+            shell = Shell(self._sandbox, self._launch, self._output)
+            shell.ready()
+            self._shell = shell
         except ShellFailed as error:
             step.notices.append(f"no new shell could be started: {error}")
 

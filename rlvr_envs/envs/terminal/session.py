@@ -96,13 +96,23 @@ class TerminalSession:
         """Whether it was started and not closed."""
         return self._shell is not None
 
-    def start(self) -> None:
-        """Start the shell.
+    def launch(self) -> None:
+        """Begin to start the shell, and return before it is up.
 
         Raises:
             SandboxError: If the sandbox is gone or its image holds no bash.
         """
         self._shell = LastingShell(self._sandbox, self._launch, grace_s=self._grace_s)
+
+    def start(self) -> None:
+        """Start the shell, or wait until a launched one is up.
+
+        Raises:
+            SandboxError: If the sandbox is gone or its image holds no bash.
+        """
+        if self._shell is None:
+            self.launch()
+        self._living_shell().ready()
 
     def close(self) -> None:
         """End the shell and the screen; idempotent."""

@@ -132,7 +132,7 @@ class OutputPipe:
 
 
 class Shell:
-    """One bash process inside a sandbox.
+    """One bash process inside a sandbox; `ready` comes before the first command.
 
     Raises:
         ShellFailed: If bash cannot be started there.
@@ -155,9 +155,20 @@ class Shell:
             for fd in (output.read_fd, self._channel.fileno(), self._pidfd):
                 self._poll.register(fd, select.POLLIN)
             undo.callback(self._process.kill)
-            self._greet()
-            self._nudged = (False, False)
             self._undo = undo.pop_all()
+
+    def ready(self) -> None:
+        """Wait until it takes commands.
+
+        Raises:
+            ShellFailed: If it ended instead; it is closed then.
+        """
+        try:
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+        self._nudged = (False, False)
 
     @property
     def pid(self) -> int:

@@ -176,11 +176,6 @@ class TerminalWorld:
         )
         self._closing.callback(self._sandbox.destroy)
         self._sandbox.start()
-        self._egress = None
-        if confinement.egress is not None:
-            self._egress = Egress(self._sandbox, confinement.egress)
-            self._ending.callback(self._egress.close)
-            self._egress.start()
         if self._clock is not None:
             seed = seed_line(
                 self._clock, build.options.runtime_seed, self.snapshot.digest
@@ -189,6 +184,12 @@ class TerminalWorld:
             self._sandbox.put(CLOCK_FILE, clock_line(self._clock, 0))
         self._session = self._make_session()
         self._ending.callback(self._session.close)
+        self._session.launch()
+        self._egress = None
+        if confinement.egress is not None:
+            self._egress = Egress(self._sandbox, confinement.egress)
+            self._ending.callback(self._egress.close)
+            self._egress.start()
         self._session.start()
         self._pass_turn()
 
