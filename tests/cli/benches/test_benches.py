@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from rlvr_envs.cli.benches.census import Census, own_processes
 from rlvr_envs.cli.benches.floors import SOURCE, BareShell, SyscallFloor, first_word
-from rlvr_envs.cli.benches.measuring import Samples, ballast, difference, ratio, rss_kib
+from rlvr_envs.cli.benches.measuring import Samples, difference, ratio
 from rlvr_envs.cli.benches.soak import _grown
 from rlvr_envs.errors import MissingRequirement
 from rlvr_envs.records import Places
@@ -42,11 +44,17 @@ def test_nothing_measured_has_no_figures() -> None:
 
 
 def test_ballast_is_resident() -> None:
-    before = rss_kib()
-    weight = ballast(64)
+    # A process that freed memory before would take the ballast out of that.
+    code = (
+        "from rlvr_envs.cli.benches.measuring import ballast, rss_kib;"
+        "before = rss_kib(); weight = ballast(64);"
+        "print(len(weight), rss_kib() - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
-    assert rss_kib() - before > 60 * 1024
-    assert len(weight) == 64
+    blocks, grown_kib = map(int, done.stdout.split())
+    assert blocks == 64
+    assert grown_kib > 60 * 1024
 
 
 def test_a_census_sees_a_descriptor_a_file_and_a_child(tmp_path: Path) -> None:
