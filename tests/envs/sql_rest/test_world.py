@@ -531,3 +531,17 @@ def test_an_episode_with_requests_is_played_again_to_the_letter(shop: Any) -> No
     assert after.exchanges == before.exchanges
     assert after.deliveries == before.deliveries
     assert after.diff == before.diff
+
+
+def test_a_record_names_no_cluster_and_no_password(make: Make, tmp_path: Path) -> None:
+    dsn = cluster_of(make())._conninfo
+    env = gym.make(
+        "rlvr/SqlRest-v0", task=TASK, database=dsn, record=str(tmp_path / "runs")
+    )
+    env.reset(seed=1)
+    env.step(SUBMIT)
+    env.close()
+
+    (file,) = (tmp_path / "runs").glob("*.jsonl")
+    assert dsn not in file.read_text()
+    assert '"database"' not in file.read_text().splitlines()[0]
