@@ -3,7 +3,7 @@
  * It is started in one of four ways:
  *
  *   init                   (no arguments) supervisor, commanded on descriptor 0
- *   init --broker PID      starts supervisors for its parent, which is PID
+ *   brok                   (as its own name) starts supervisors for its parent
  *   init --serve SOCKET    pid 1 of somebody else's container: spawn server only
  *   init --userns MAP      hold a user namespace with that map until EOF on 0
  *
@@ -103,13 +103,16 @@ static int start_supervisor(struct packet *p)
     return answer(0, text, size, NULL, 0);
 }
 
-/* The parent's memory may be large and its threads many: we are neither. */
-static int broker(pid_t parent)
+/* The parent's memory may be large and its threads many: we are neither. What is
+ * cloned from us becomes pid 1 inside, where its command line is seen: no arguments,
+ * and the name that all of us have. */
+static int broker(char *name)
 {
     static struct packet request;
-    int handle = syscall(SYS_pidfd_open, parent, 0);
-    if (handle < 0 || getppid() != parent)
+    int handle = syscall(SYS_pidfd_open, getppid(), 0);
+    if (handle < 0)
         return -1;
+    memcpy(name, "init", strlen("init"));
     syscall(SYS_close_range, handle + 1, ~0u, 0);
     setsid();
     for (;;) {
@@ -190,10 +193,10 @@ static void reset_signals(void)
 int main(int argc, char **argv)
 {
     reset_signals();
+    if (argc == 1 && strcmp(argv[0], "brok") == 0)
+        return broker(argv[0]) < 0;
     if (argc == 1)
         return supervise() < 0;
-    if (argc == 3 && strcmp(argv[1], "--broker") == 0)
-        return broker(atoi(argv[2])) < 0;
     if (argc == 3 && strcmp(argv[1], "--userns") == 0)
         return hold_userns(argv[2]) < 0 && answer_failure(0) < 0;
     if (argc == 3 && strcmp(argv[1], "--serve") == 0) {

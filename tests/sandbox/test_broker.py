@@ -48,6 +48,16 @@ def test_a_supervisor_is_our_own_child(program: Path) -> None:
     _end(near, pid)
 
 
+def test_nothing_of_the_host_stands_in_a_command_line(program: Path) -> None:
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        pid = start_supervisor(program, far)
+
+    for each in (pid, broker._living(program).pid):
+        assert Path(f"/proc/{each}/cmdline").read_bytes() == b"init\0"
+    _end(near, pid)
+
+
 def test_a_broker_that_was_killed_is_replaced(program: Path) -> None:
     first = broker._living(program)
     os.kill(first.pid, signal.SIGKILL)
