@@ -292,6 +292,67 @@ def test_the_page_of_the_api_names_every_operation(shop: Open) -> None:
     )
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_description_fits_into_one_observation(name: str) -> None:
+    described = json.dumps(SERVICES[name].app.openapi(), separators=(",", ":"))
+
+    # What is left of 8192 bytes is for status and headers.
+    assert len(described.encode()) < 8000
+
+
+SPOILT = {
+    "no policy": ("UPDATE public.policies SET content = '[1]'", "/policies/refunds", 500),
+    "half a policy": ("UPDATE public.policies SET content = '{'", "/policies/refunds", 500),
+    "the end of days": (
+        "UPDATE public.orders SET placed_on = 'infinity'", "/orders/170", 422,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "path", "status"), SPOILT.values(), ids=SPOILT)
+def test_what_a_writer_spoils_breaks_no_world(
+    shop: Open, statement: str, path: str, status: int
+) -> None:
+    here = shop()
+    here.clone.admin.execute(statement.encode())
+
+    assert here.ask("GET", path).status == status
+    assert here.ask("GET", "/orders/999").status == 404
+
+
+@pytest.mark.parametrize("state", ["57P01", "53100", "40P01", "XX000"])
+def test_a_trigger_cannot_pass_for_a_dying_server(shop: Open, state: str) -> None:
+    here = shop()
+    here.clone.admin.execute(
+        "CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$;"
+        "CREATE TRIGGER t BEFORE UPDATE ON public.orders"
+        " FOR EACH ROW EXECUTE FUNCTION public.f()".encode()
+    )
+
+    assert here.refund().status in (409, 503)
+    assert here.ask("GET", "/orders/170").status == 200
+
+
+def test_a_lost_database_voids(shop: Open) -> None:
+    here = shop()
+    here.service.close()
+
+    with pytest.raises(SandboxError, match="lost its database"):
+        here.ask("GET", "/orders/170")
+
+
+def test_two_hundred_requests_refund_no_more_than_was_paid(shop: Open) -> None:
+    here = shop()
+
+    keyed = {here.refund(Idempotency_Key="k").status for _ in range(200)}
+    once = here.refunded
+    plain = [here.refund().status for _ in range(200)]
+
+    assert (keyed, once) == ({201}, 4250)
+    assert (plain, here.refunded) == ([201] + [409] * 199, 8500)
+
+
 def test_the_service_cannot_change_definitions(shop: Open) -> None:
     here = shop()
 
@@ -309,6 +370,7 @@ def test_a_service_that_is_not_there_is_the_worlds_fault(shop: Open) -> None:
     [
         {"faults": [{"status": 418}]},
         {"faults": [{"status": 503, "often": 2}]},
+        {"faults": [{"status": 503, "operation": "create_refunds"}]},
         {"rivals": [{"before": "noon", "statements": []}]},
     ],
 )

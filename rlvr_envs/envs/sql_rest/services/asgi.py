@@ -13,6 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 Scope = MutableMapping[str, Any]
 
+_LONGEST = 2048
+"""Characters of a path; an integer of more digits than 4300 would break its route."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -35,8 +38,10 @@ def scope_of(
         state: What routes find as ``request.state``.
 
     Raises:
-        ValueError: If the path is no path.
+        ValueError: If the path is no path, or too long.
     """
+    if len(path) > _LONGEST:
+        raise ValueError(f"A path has at most {_LONGEST} characters.")
     parts = urlsplit(path)
     if not path.startswith("/") or path.startswith("//"):
         raise ValueError("The path starts with one slash.")

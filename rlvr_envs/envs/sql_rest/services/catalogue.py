@@ -44,7 +44,7 @@ def open_service(
             f"No service is named {name!r}; known: {', '.join(SERVICES)}."
         )
     sink = Sink(settings.get("sink", {}))
-    faults = Faults(settings.get("faults", ()))
+    faults = _faults(SERVICES[name], settings)
     rivals = Rivals(settings.get("rivals", ()))
     with ExitStack() as opened, boundary(SandboxError, f"opening the service {name!r}"):
         connection = clone.open_party()
@@ -53,3 +53,13 @@ def open_service(
         episode = Episode(connection, clock, settings, sink)
         opened.pop_all()
     return Service(SERVICES[name], episode, faults, rivals)
+
+
+def _faults(definition: Definition, settings: Mapping[str, Any]) -> Faults:
+    """Read the faults: one that no request could meet would go unnoticed."""
+    faults = Faults(settings.get("faults", ()))
+    known = {operation.name for operation in definition.operations}
+    strange = sorted(faults.operations - known)
+    if strange:
+        raise ValueError(f"A fault names no operation of the service: {strange[0]!r}.")
+    return faults

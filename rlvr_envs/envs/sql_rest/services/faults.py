@@ -45,6 +45,11 @@ class Faults:
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = [_fault(row) for row in rows]
 
+    @property
+    def operations(self) -> frozenset[str]:
+        """Operations that rows name."""
+        return frozenset(fault.operation for fault in self._rows) - {""}
+
     def meets(self, operation: str, when: str, now_s: float) -> Fault | None:
         """Return the fault that meets a request, used up once; ``None`` if none does."""
         for fault in self._rows:

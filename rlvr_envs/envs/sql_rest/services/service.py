@@ -209,6 +209,9 @@ class Service:
                 if answer.status >= _REFUSED:
                     raise psycopg.Rollback(transaction)
         except psycopg.Error as error:
+            if self._episode.connection.closed:
+                told = f"The service lost its database: {error}"
+                raise SandboxError(told) from error
             return _undone(error)
         return answer
 
@@ -236,15 +239,13 @@ class Service:
 def _undone(error: psycopg.Error) -> Answer:
     """Return the answer to a request that the database refused.
 
-    An agent can hold a lock: that breaks no world.
-
-    Raises:
-        SandboxError: If the database is gone.
+    An agent can hold a lock, and its trigger can raise what it likes: as long as the
+    session lives, that breaks no world.
     """
     if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled):
         return problem(_BUSY, "The data is in use; try again.")
     if isinstance(error, psycopg.OperationalError):
-        raise SandboxError(f"The service lost its database: {error}") from error
+        return problem(_BUSY, "The database could not do it; try again.")
     if isinstance(error, psycopg.DataError):
         return problem(_UNPROCESSABLE, f"No such value can be kept: {error}.")
     told = error.diag.message_primary
@@ -267,12 +268,20 @@ def _again(kept: _Kept, asked: tuple[str, str, str]) -> _Done:
 
 def _parameters(scope: Scope, path: str, body: str) -> dict[str, Any]:
     query = dict(parse_qsl(urlsplit(path).query))
-    given = _plain(body)
+    given = _given(body)
     return {
         **query,
         **(given if isinstance(given, dict) else {}),
         **scope.get("path_params", {}),
     }
+
+
+def _given(body: str) -> Any:
+    """Return a body; nothing if nobody could have read it (a fault came before)."""
+    try:
+        return strict_json.loads(body) if body else None
+    except ValueError:
+        return None
 
 
 def _plain(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -10,6 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from rlvr_envs.envs.sql_rest.services import strict_json
+from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
 from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
 from rlvr_envs.envs.sql_rest.services.service import Definition
 
@@ -82,7 +83,7 @@ class StatusBody(_Body):
 
 def build() -> FastAPI:
     """Build the application."""
-    app = FastAPI(title="Shop", version="1", docs_url=None, redoc_url=None)
+    app = BriefAPI(title="Shop", version="1", docs_url=None, redoc_url=None)
     for method, path, operation, endpoint, status in _ROUTES:
         app.add_api_route(
             path,
@@ -161,7 +162,7 @@ async def list_policies(here: Here) -> Any:
 async def get_policy(here: Here, name: str) -> Any:
     """One policy."""
     row = here.row("SELECT content FROM public.policies WHERE name = %s", name)
-    return {"name": name, **json.loads(_found(row, "policy")["content"])}
+    return {"name": name, **_rules(_found(row, "policy"))}
 
 
 async def assess_risk(here: Here, order_id: int) -> Any:
@@ -370,6 +371,14 @@ def _found(row: Row | None, what: str) -> Row:
     return row
 
 
+def _rules(policy: Row) -> Mapping[str, Any]:
+    """Return a policy's content, which an agent that writes can have spoilt."""
+    try:
+        return dict(strict_json.loads(policy["content"]))
+    except (TypeError, ValueError):
+        raise HTTPException(500, "What is kept as this policy is none.") from None
+
+
 def _order(here: Episode, order_id: int, *, lock: bool = False) -> Row:
     suffix = " FOR UPDATE" if lock else ""
     statement = f"SELECT * FROM public.orders WHERE id = %s{suffix}"  # noqa: S608 (our words)
@@ -400,7 +409,7 @@ def _end(here: Episode, ticket_id: str, status: str) -> Row:
 def _decided(here: Episode, asked: Row) -> bool:
     rules: Mapping[str, Any] = here.settings.get("approvals", {})
     wait = timedelta(seconds=float(rules.get("after_s", 1)))
-    return bool(here.now() >= asked["made_at"] + wait)
+    return bool(here.now() - wait >= asked["made_at"])
 
 
 def _decide(here: Episode, asked: Row) -> str:

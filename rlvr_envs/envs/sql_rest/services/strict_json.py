@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+_DEEPEST = 32
+"""How deep a body may be nested; recorders and validators recurse, and so have an end."""
 
 
 def loads(text: str) -> Any:
@@ -22,6 +25,7 @@ def loads(text: str) -> Any:
             parse_constant=_refuse,
             parse_float=_finite,
         )
+        _bounded(found)
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("half a character stands alone") from None
@@ -35,6 +39,21 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")
     return found
+
+
+def _bounded(found: Any) -> None:
+    level = [found]
+    for _ in range(_DEEPEST + 1):
+        level = [part for item in level for part in _parts(item)]
+        if not level:
+            return
+    raise ValueError(f"nested more than {_DEEPEST} deep")
+
+
+def _parts(item: Any) -> Iterable[Any]:
+    if isinstance(item, dict):
+        return item.values()
+    return item if isinstance(item, list) else ()
 
 
 def _refuse(word: str) -> Any:
