@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import psycopg
-from psycopg.errors import Diagnostic
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -64,6 +63,9 @@ class Answer:
     lost: bool = False
 
 
+_LOST = SqlError("08006", "FATAL", "the connection was lost")
+
+
 class _TimeUp(Exception):
     """The deadline passed while the server was busy."""
 
@@ -89,7 +91,9 @@ class Wire:
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
         self._notices: list[str] = []
-        connection.add_notice_handler(self._notice)
+        # In place of the connection's own, which knows no Python codec for some of the
+        # encodings that an agent can choose.
+        self._pgconn.notice_handler = self._notice
 
     @property
     def transaction(self) -> TransactionStatus:
@@ -115,8 +119,8 @@ class Wire:
         except _TimeUp:
             answer.timed_out = True
             self._cancel(answer)
-        except psycopg.OperationalError as error:
-            answer.error = answer.error or SqlError("08006", "FATAL", str(error))
+        except psycopg.Error:
+            answer.error = answer.error or _LOST
         answer.notices = self._notices
         answer.lost = answer.lost or self._pgconn.status == ConnStatus.BAD
         return answer
@@ -141,7 +145,7 @@ class Wire:
             elif status == ExecStatus.FATAL_ERROR:
                 answer.error = _told(result)
             if status != ExecStatus.SINGLE_TUPLE:
-                answer.tag = (result.command_status or b"").decode()
+                answer.tag = _text(result.command_status or b"")
 
     def _results(self, deadline: float) -> Iterator[PGresult]:
         while True:
@@ -156,7 +160,7 @@ class Wire:
     def _take_row(self, answer: Answer, result: PGresult) -> None:
         if not answer.columns:
             answer.columns = tuple(
-                (result.fname(i) or b"").decode() for i in range(result.nfields)
+                _text(result.fname(i) or b"") for i in range(result.nfields)
             )
         for row in range(result.ntuples):
             values = [result.get_value(row, i) for i in range(result.nfields)]
@@ -194,7 +198,7 @@ class Wire:
         try:
             self._connection.cancel_safe(timeout=_GRACE_S)
             self._read(answer, deadline)
-        except (_TimeUp, psycopg.OperationalError):
+        except (_TimeUp, psycopg.Error):
             answer.lost = True
 
     def _flush(self, deadline: float) -> None:
@@ -209,10 +213,10 @@ class Wire:
         if time.monotonic() > deadline:
             raise _TimeUp
 
-    def _notice(self, diagnostic: Diagnostic) -> None:
+    def _notice(self, result: PGresult) -> None:
         if len(self._notices) < _MAX_NOTICES:
-            severity = diagnostic.severity_nonlocalized or "NOTICE"
-            self._notices.append(f"{severity}: {diagnostic.message_primary or ''}")
+            told = _told(result)
+            self._notices.append(f"{told.severity}: {told.message}")
 
 
 def _text(value: bytes | memoryview | bytearray) -> str:
@@ -221,12 +225,12 @@ def _text(value: bytes | memoryview | bytearray) -> str:
 
 def _told(result: PGresult) -> SqlError:
     def part(name: DiagnosticField) -> str:
-        return (result.error_field(name) or b"").decode("utf-8", "backslashreplace")
+        return _text(result.error_field(name) or b"")
 
     return SqlError(
         part(DiagnosticField.SQLSTATE) or "XX000",
         part(DiagnosticField.SEVERITY_NONLOCALIZED) or "ERROR",
-        part(DiagnosticField.MESSAGE_PRIMARY) or "the connection was lost",
+        part(DiagnosticField.MESSAGE_PRIMARY) or _LOST.message,
         part(DiagnosticField.MESSAGE_DETAIL),
         part(DiagnosticField.MESSAGE_HINT),
         int(part(DiagnosticField.STATEMENT_POSITION) or 0),

@@ -200,6 +200,23 @@ def test_a_notice_is_shown(opened: Open) -> None:
     assert text == "NOTICE: so it is\nDO"
 
 
+def test_names_in_an_encoding_of_the_agents_choice_are_shown(opened: Open) -> None:
+    session = opened()
+    session.sql('CREATE TEMP TABLE t ("é" int)')
+    session.sql("SET client_encoding = 'LATIN1'")
+
+    assert session.sql("SELECT * FROM t").text == "\\xe9\n(0 rows)"
+
+
+def test_an_encoding_that_python_has_not_hides_no_notice(opened: Open) -> None:
+    session = opened()
+    session.sql("SET client_encoding = 'EUC_TW'")
+
+    text = session.sql("DO $$ BEGIN RAISE NOTICE 'so it is'; END $$").text
+
+    assert text == "NOTICE: so it is\nDO"
+
+
 def test_the_names_of_an_episode_are_not_shown(opened: Open) -> None:
     text = opened().sql("SELECT current_user, current_database()").text
 
