@@ -40,6 +40,15 @@ _GRANTS = (
     ("GRANT REFERENCES ON ALL TABLES IN SCHEMA {schema} TO {role}", Rights.DEFINE),
 )
 
+# Each such lock takes a place in a table that all databases of the server share: one
+# statement fills it, and no neighbour can lock, connect or be made any more.
+_ADVISORY = tuple(
+    f"pg_{attempt}advisory_{scope}lock{shared}({key})"
+    for attempt in ("", "try_")
+    for scope in ("", "xact_")
+    for shared in ("", "_shared")
+    for key in ("bigint", "integer, integer")
+)
 # What a stranger may call by default and an agent must not: forging the ledger,
 # owning large objects, ending or watching neighbours, keeping a snapshot alive.
 _CLOSED_FUNCTIONS = (
@@ -55,6 +64,7 @@ _CLOSED_FUNCTIONS = (
     "pg_lock_status()",
     "pg_get_replication_slots()",
     "pg_export_snapshot()",
+    *_ADVISORY,
     # The server's own times and numbers differ between runs.
     "pg_backend_pid()",
     "pg_postmaster_start_time()",

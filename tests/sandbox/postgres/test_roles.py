@@ -41,6 +41,8 @@ WRITER_ATTACKS = (
     "SELECT lo_from_bytea(0, 'x')",
     "SELECT pg_logical_emit_message(true, 'rlvr.flush', 'forged')",
     "SELECT pg_terminate_backend(1)",
+    "SELECT pg_advisory_lock(i) FROM generate_series(1, 1000000) AS i",
+    "SELECT pg_try_advisory_xact_lock_shared(1, 2)",
     "SELECT * FROM pg_stat_activity",
     "SELECT * FROM pg_stat_get_activity(NULL)",
     "SELECT * FROM pg_database",
