@@ -263,6 +263,24 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
+class Outbound:
+    """One call of the service's to another company, which a recording answered.
+
+    Attributes:
+        turn: From 1.
+        method: Of HTTP; empty for a call of gRPC.
+        target: URL, or the full name of what was called.
+        status: As it ended: ``200``, ``OK``; empty if nobody recorded the call, which
+            the service's caller was told as a 502.
+    """
+
+    turn: int
+    method: str
+    target: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseFacts:
     """What the harness found of a database episode; ``facts["database"]``.
 
@@ -271,6 +289,7 @@ class DatabaseFacts:
         calls: The tool log, in order.
         exchanges: At the agent's HTTP door, in order.
         deliveries: At the sink, in order.
+        outbound: Calls of the service's to other companies, in order.
         answer: What ``submit`` carried; empty if nothing.
         ended_s: World time of the last turn, in seconds since 1970.
         times_s: World time of each turn, in order, likewise.
@@ -287,3 +306,4 @@ class DatabaseFacts:
     ended_s: float = 0.0
     times_s: tuple[float, ...] = ()
     engine: str = "postgres"
+    outbound: tuple[Outbound, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Protocol
 
-from rlvr_envs.relational import Delivered, HttpExchange
+from rlvr_envs.relational import Delivered, HttpExchange, Outbound
 from rlvr_envs.tools.text import show_invisible
 
 _UNSHOWN = frozenset({"content-length"})
@@ -39,6 +39,10 @@ class Service(Protocol):
     @property
     def deliveries(self) -> Sequence[Delivered]:
         """Webhooks that its sink recorded, in order."""
+
+    @property
+    def outbound(self) -> Sequence[Outbound]:
+        """What it asked of other companies, in order."""
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: str, turn: int

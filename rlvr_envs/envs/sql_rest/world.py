@@ -84,6 +84,7 @@ class SqlRestWorld:
                 calls=tuple(self._calls),
                 exchanges=tuple(service.exchanges) if service else (),
                 deliveries=tuple(service.deliveries) if service else (),
+                outbound=tuple(service.outbound) if service else (),
                 answer=self._doors.answer,
                 ended_s=self._clock.at_turn(self._turn),
                 times_s=times_s,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlvr_envs.envs.sql_rest.services import shop_tables
+from rlvr_envs.envs.sql_rest.services import dispatch_tables, shop_tables
 from rlvr_envs.envs.sql_rest.services.catalogue import SERVICES, open_service
 from rlvr_envs.envs.sql_rest.services.service import Service
 from rlvr_envs.importing.tau2_seed import script
@@ -32,13 +32,20 @@ FAULTS: Sequence[Mapping[str, Any]] = [
 WORLDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "shop": (shop_tables.database(ROWS), {"approvals": {"up_to_cents": 5000}}),
     "ledger": ("CREATE TABLE t (a int)", {"pages": [[{"id": "E1"}]]}),
+    "dispatch": (
+        dispatch_tables.SCHEMA
+        + dispatch_tables.PARCELS.inserts(
+            [("P-1", 1, "R-1", "CH", "8001", 5, "LOST", None, 1)]
+        ),
+        {"exchanges": [dispatch_tables.tracked("R-1", {"status": "lost"})]},
+    ),
     "retail": (script(database()), {}),
 }
 """A seed's script and settings for each service."""
 
 KNOWN = (
     "170", "171", "C-1", "LAMP", "T-1", "ap_0001", "refunds", "W1", "%23W2", "ada_1",
-    "gift_1", "E1", "L1",
+    "gift_1", "E1", "L1", "P-1",
 )  # fmt: skip
 HOSTILE = (
     "", "-1", "1e9", "0x10", "9" * 400, "9" * 5000, "%00", "%ff", "%2e%2e", "..", "*",

@@ -7,19 +7,22 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any
 
+from rlvr_envs.envs.sql_rest.services.definition import Definition
+from rlvr_envs.envs.sql_rest.services.dispatch import DISPATCH
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.faults import Faults
 from rlvr_envs.envs.sql_rest.services.ledger import LEDGER
+from rlvr_envs.envs.sql_rest.services.recorded import Recorded
 from rlvr_envs.envs.sql_rest.services.retail import RETAIL
 from rlvr_envs.envs.sql_rest.services.rivals import Rivals
-from rlvr_envs.envs.sql_rest.services.service import Definition, Service
+from rlvr_envs.envs.sql_rest.services.service import Service
 from rlvr_envs.envs.sql_rest.services.shop import SHOP
 from rlvr_envs.envs.sql_rest.services.sink import Sink
 from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.sandbox.postgres.clone import Clone
 
 SERVICES: Mapping[str, Definition] = MappingProxyType(
-    {"shop": SHOP, "ledger": LEDGER, "retail": RETAIL}
+    {"shop": SHOP, "ledger": LEDGER, "dispatch": DISPATCH, "retail": RETAIL}
 )
 
 
@@ -32,7 +35,7 @@ def open_service(
         name: A key of `SERVICES`.
         clone: The episode's database; it outlives the service.
         settings: ``Recipe.service`` of the instance: ``faults``, ``sink``,
-            ``rivals``, and what the service itself reads.
+            ``rivals``, ``exchanges``, and what the service itself reads.
         clock: Returns the episode's time, in seconds since 1970.
 
     Raises:
@@ -46,11 +49,12 @@ def open_service(
     sink = Sink(settings.get("sink", {}))
     faults = _faults(SERVICES[name], settings)
     rivals = Rivals(settings.get("rivals", ()))
+    recorded = Recorded(settings.get("exchanges", ()))
     with ExitStack() as opened, boundary(SandboxError, f"opening the service {name!r}"):
         connection = clone.open_party()
         opened.callback(connection.close)
         clone.follow_clock(connection)
-        episode = Episode(connection, clock, settings, sink)
+        episode = Episode(connection, clock, settings, sink, recorded)
         opened.pop_all()
     return Service(SERVICES[name], episode, faults, rivals)
 

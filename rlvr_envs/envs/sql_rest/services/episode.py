@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from rlvr_envs.envs.sql_rest.services.recorded import Recorded
 from rlvr_envs.envs.sql_rest.services.sink import Sink
 from rlvr_envs.sandbox.postgres.cluster import Connection
 
@@ -24,6 +25,7 @@ class Episode:
         clock: Returns the time in seconds since 1970.
         settings: Of the instance.
         sink: Takes the webhooks.
+        recorded: Answers for other companies.
 
     Attributes:
         key: Idempotency key of the present request; empty if it carries none.
@@ -36,11 +38,13 @@ class Episode:
         clock: Callable[[], float],
         settings: Mapping[str, Any],
         sink: Sink,
+        recorded: Recorded,
     ) -> None:
         self.connection = connection
         self.clock_s = clock
         self.settings = settings
         self.sink = sink
+        self.recorded = recorded
         self.key = ""
         self.turn = 0
         self._names: Counter[str] = Counter()

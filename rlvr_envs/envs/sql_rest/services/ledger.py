@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, HTTPException, Query, Request
 
+from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode
-from rlvr_envs.envs.sql_rest.services.service import Definition
 
 Entry = Mapping[str, Any]
 

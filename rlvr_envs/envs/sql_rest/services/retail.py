@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from rlvr_envs.envs.sql_rest.services import retail_rules as rules
 from rlvr_envs.envs.sql_rest.services import retail_views as views
 from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
+from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.retail_sums import calculated
-from rlvr_envs.envs.sql_rest.services.service import Definition
 
 
 async def _episode(request: Request) -> Episode:

@@ -3,89 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
-from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from psycopg import errors
 from starlette.routing import Match
 
 from rlvr_envs.envs.sql_rest.services import strict_json
 from rlvr_envs.envs.sql_rest.services.asgi import Answer, Scope, ask, scope_of
+from rlvr_envs.envs.sql_rest.services.definition import SAFE, Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.faults import AFTER, BEFORE, Fault, Faults
+from rlvr_envs.envs.sql_rest.services.recorded import Unrecorded
 from rlvr_envs.envs.sql_rest.services.rivals import Rivals
 from rlvr_envs.errors import SandboxError, boundary
-from rlvr_envs.relational import Delivered, HttpExchange
+from rlvr_envs.relational import Delivered, HttpExchange, Outbound
 
 _REFUSED, _CONFLICT, _UNPROCESSABLE, _PATIENCE = 400, 409, 422, 429
-_BUSY = 503
+_BAD_GATEWAY, _BUSY = 502, 503
 _UNREAD = frozenset({_REFUSED, _UNPROCESSABLE})
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 KEY = "idempotency-key"
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A route, as tickets and instructions speak of it.
-
-    Attributes:
-        name: Such as ``create_refund``.
-        path: Template, such as ``/orders/{order_id}/refunds``.
-        reads: Whether it only looks.
-        effect: What a customer would call its write; empty for none.
-        repeatable: Whether it may write one record more than once.
-    """
-
-    name: str
-    method: str
-    path: str
-    reads: bool
-    effect: str = ""
-    repeatable: bool = False
-
-
-@dataclass
-class Definition:
-    """A service that can be opened; its application is built once per process.
-
-    Attributes:
-        build: Builds the application; each route's ``operation_id`` is a name.
-        effects: Effect by operation.
-        repeatable: Operations that may write one record more than once.
-    """
-
-    name: str
-    build: Callable[[], FastAPI]
-    effects: Mapping[str, str] = field(default_factory=dict)
-    repeatable: frozenset[str] = frozenset()
-
-    @cached_property
-    def app(self) -> FastAPI:
-        """The application."""
-        return self.build()
-
-    @cached_property
-    def operations(self) -> tuple[Operation, ...]:
-        """All operations, in the order of the routes."""
-        return tuple(
-            Operation(
-                name=str(route.operation_id),
-                method=method,
-                path=route.path_format,
-                reads=method in _SAFE,
-                effect=self.effects.get(str(route.operation_id), ""),
-                repeatable=route.operation_id in self.repeatable,
-            )
-            for route in self.app.routes
-            if isinstance(route, APIRoute)
-            for method in sorted(route.methods or ())
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +72,11 @@ class Service:
         """Webhooks that the sink recorded, in order."""
         return self._episode.sink.deliveries
 
+    @property
+    def outbound(self) -> list[Outbound]:
+        """What it asked of other companies, in order."""
+        return self._episode.recorded.calls
+
     def close(self) -> None:
         """End its session; idempotent."""
         self._episode.connection.close()
@@ -163,7 +109,7 @@ class Service:
         self._rivals.act(
             self._episode.connection,
             self._episode.turn,
-            writes=bool(operation) and method not in _SAFE,
+            writes=bool(operation) and method not in SAFE,
         )
         done = self._done(operation, scope, path, body)
         self._record(operation, scope, (method, path, body), done)
@@ -184,7 +130,7 @@ class Service:
         if fault := self._faults.meets(operation, BEFORE, now_s):
             return _plainly(_trouble(fault))
         asked = (scope["method"], path, body)
-        key = "" if scope["method"] in _SAFE else self._episode.key
+        key = "" if scope["method"] in SAFE else self._episode.key
         if key in self._kept:
             return _again(self._kept[key], asked)
         answer = self._worked(scope, body)
@@ -208,6 +154,8 @@ class Service:
                 answer = ask(self._definition.app, scope, body.encode())
                 if answer.status >= _REFUSED:
                     raise psycopg.Rollback(transaction)
+        except Unrecorded:
+            return problem(_BAD_GATEWAY, "Another company's server cannot be reached.")
         except psycopg.Error as error:
             if self._episode.connection.closed:
                 told = f"The service lost its database: {error}"
@@ -226,7 +174,7 @@ class Service:
                 method=method,
                 path=path,
                 operation=operation,
-                reads=method in _SAFE,
+                reads=method in SAFE,
                 parameters=_parameters(scope, path, body) if read else {},
                 status=done.status,
                 answer=_plain(done.answer.body),

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rlvr_envs.envs.sql_rest.services import strict_json
 from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
+from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
-from rlvr_envs.envs.sql_rest.services.service import Definition
 
 PAGE = 50
 """Most rows of one page."""
