@@ -183,8 +183,16 @@ def _keep_old_rows(connection: Connection) -> None:
         connection.execute(f"ALTER TABLE {name} REPLICA IDENTITY FULL".encode())
 
 
+# What counters tell is the server's, its neighbours' and the real clock's.
+_COUNTERS = r"""
+SELECT oid::regprocedure::text FROM pg_proc
+WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_stat_get_' ORDER BY 1
+"""
+
+
 def _close_doors(connection: Connection) -> None:
-    for name in _CLOSED_FUNCTIONS:
+    counters = [str(name) for (name,) in connection.execute(_COUNTERS).fetchall()]
+    for name in (*_CLOSED_FUNCTIONS, *counters):
         connection.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC".encode())
     for name in _CLOSED_RELATIONS:
         connection.execute(f"REVOKE ALL ON {name} FROM PUBLIC".encode())
