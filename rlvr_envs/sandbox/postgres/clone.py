@@ -20,6 +20,7 @@ from rlvr_envs.sandbox.postgres.cluster import Connection, options_of
 from rlvr_envs.sandbox.postgres.decoding import FLUSH_PREFIX, TURN_PREFIX, decode
 from rlvr_envs.sandbox.postgres.differing import LIMIT_ROWS, diff
 from rlvr_envs.sandbox.postgres.naming import owned_name
+from rlvr_envs.sandbox.postgres.prepared import prepared, undo
 from rlvr_envs.sandbox.postgres.preparing import PUBLICATION
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
 from rlvr_envs.sandbox.postgres.templates import Template
@@ -88,7 +89,7 @@ class Clone:
             raise SandboxError("A frozen database has no door for an agent.")
         opened, self._spare = self._spare, None
         if opened is None or opened.broken:
-            opened = self._connect_agent()
+            opened = self._reconnect_agent()
         self._agents.append(opened)
         self._clocks.follow(opened)
         return opened
@@ -146,6 +147,7 @@ class Clone:
         Returns:
             What sessions were in the middle of (``active``, ``idle in
             transaction``, ...) when they were ended, sorted; none if all were idle.
+            Then ``prepared`` for each transaction left so.
 
         Raises:
             SandboxError: If one outlives the deadline.
@@ -155,6 +157,9 @@ class Clone:
         with boundary(SandboxError, "freezing a database"):
             self._run("ALTER ROLE {} NOLOGIN", self.name)
             states = self._end_sessions()
+            for left in prepared(self.admin, self.name):
+                undo(self.admin, left)
+                states = (*states, "prepared")
         self._frozen = True
         self._close_agents()
         return states
@@ -325,6 +330,18 @@ class Clone:
             password=self._password,
             options=options_of(self.access.settings()),
         )
+
+    def _reconnect_agent(self) -> Connection:
+        """Connect, even if the agent gave its role another password."""
+        try:
+            return self._connect_agent()
+        except SandboxError:
+            statement = sql.SQL("ALTER ROLE {} PASSWORD {}")
+            with boundary(SandboxError, "letting an agent in again"):
+                self.admin.execute(
+                    statement.format(sql.Identifier(self.name), self._password)
+                )
+            return self._connect_agent()
 
     def _end_sessions(self) -> tuple[str, ...]:
         deadline = time.monotonic() + _FREEZE_S

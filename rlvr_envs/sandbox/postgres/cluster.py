@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import secrets
@@ -18,7 +19,8 @@ from psycopg.conninfo import make_conninfo
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.sandbox.postgres.clocking import ClockTable, Session
 from rlvr_envs.sandbox.postgres.lingering import Lingering
-from rlvr_envs.sandbox.postgres.naming import is_orphan, owned_name
+from rlvr_envs.sandbox.postgres.naming import is_orphan, own_prefix, owned_name
+from rlvr_envs.sandbox.postgres.prepared import Prepared, prepared, undo
 from rlvr_envs.sandbox.postgres.roles import OWNER, Rights
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
 
@@ -42,6 +44,10 @@ _HARNESS = {
 }
 _PARTY = {"row_security": "on", "lock_timeout": "1s", "statement_timeout": "10s"}
 
+_INTERRUPT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname LIKE %s AND pid <> pg_backend_pid()
+"""
 _LAST_SESSION_S = 0.1
 _POLL_S = 0.002
 _CENSUS = """
@@ -78,7 +84,7 @@ class Cluster:
         self._closed = False
         self._filler: Connection | None = None
         self._filling = threading.Lock()
-        self.lingering = Lingering()
+        self.lingering = Lingering(undo=self._undo)
         self.clock: ClockTable | None = None
         self.clockless = server.clockless if server else None
         self.admin = self.connect("postgres")
@@ -199,6 +205,18 @@ class Cluster:
         """
         self._dropper.join()
 
+    def interrupt(self) -> None:
+        """Let nothing wait any more: end our server, or else our own sessions in it.
+
+        Who uses what is left of it is told that the server is gone. What episodes
+        left open in somebody else's cluster is swept by the next process.
+        """
+        if self._server is not None:
+            self._server.close()
+            return
+        with contextlib.suppress(psycopg.Error):
+            self.admin.execute(_INTERRUPT, [f"{own_prefix()}%"])
+
     def close(self) -> None:
         """Drop what is this process's, end the server if it is; idempotent."""
         if self._closed:
@@ -272,7 +290,13 @@ class Cluster:
         self._drop_database(database)
         self._drop_role(database)
 
+    def _undo(self, found: Prepared) -> None:
+        with self.connect(found.database) as inside:
+            undo(inside, found)
+
     def _drop_database(self, name: str) -> None:
+        for found in prepared(self.admin, name):
+            self._undo(found)
         # The server looks but every 100 ms whether the last session has ended.
         deadline = time.monotonic() + _LAST_SESSION_S
         while time.monotonic() < deadline and self._is_entered(name):

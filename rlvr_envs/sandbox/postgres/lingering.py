@@ -1,4 +1,4 @@
-"""Sessions that have held a write open for too long, by the harness's own clock."""
+"""Writes that an agent has held open for too long, by the harness's own clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 import psycopg
+
+from rlvr_envs.sandbox.postgres.prepared import Prepared, prepared
 
 _WRITING = """
 SELECT pid, backend_xid::text FROM pg_stat_activity
@@ -21,16 +23,23 @@ class Lingering:
 
     Args:
         clock: Seconds, from any start.
+        undo: Rolls a prepared transaction back, wherever it is.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        undo: Callable[[Prepared], None],
+    ) -> None:
         self._clock = clock
-        self._seen_s: dict[tuple[int, str], float] = {}
+        self._undo = undo
+        self._seen_s: dict[tuple[int, str] | Prepared, float] = {}
 
     def end(
         self, admin: psycopg.Connection[tuple[object, ...]], *, limit_s: float
     ) -> tuple[int, ...]:
-        """Look at the open writes; end the sessions of those seen for too long.
+        """Look at the open writes; end those seen for too long.
 
         Args:
             admin: The superuser's.
@@ -41,10 +50,14 @@ class Lingering:
         """
         now_s = self._clock()
         found = [(int(str(pid)), str(xid)) for pid, xid in admin.execute(_WRITING)]
-        self._seen_s = {key: self._seen_s.get(key, now_s) for key in found}
-        old = tuple(
-            pid for (pid, _), seen_s in self._seen_s.items() if now_s - seen_s > limit_s
-        )
-        for pid in old:
-            admin.execute("SELECT pg_terminate_backend(%s)", [pid])
-        return old
+        open_now: list[tuple[int, str] | Prepared] = [*found, *prepared(admin)]
+        self._seen_s = {key: self._seen_s.get(key, now_s) for key in open_now}
+        old = [key for key, seen_s in self._seen_s.items() if now_s - seen_s > limit_s]
+        ended = []
+        for key in old:
+            if isinstance(key, Prepared):
+                self._undo(key)
+            else:
+                admin.execute("SELECT pg_terminate_backend(%s)", [key[0]])
+                ended.append(key[0])
+        return tuple(ended)

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from rlvr_envs.sandbox.owners import is_abandoned, owner_name
 
-TEMPLATE_PREFIX = "rlvr-t-"
+PREFIX = "rlvr-"
+"""Of every name that this package gives."""
+
+TEMPLATE_PREFIX = f"{PREFIX}t-"
 _count = itertools.count(1)
 
 
@@ -18,7 +21,12 @@ def owned_name(kind: str) -> str:
     Args:
         kind: One letter, for people who look at the server.
     """
-    return f"{_machine()}{owner_name()}-{kind}{next(_count):06d}"
+    return f"{own_prefix()}{kind}{next(_count):06d}"
+
+
+def own_prefix() -> str:
+    """Return how all names of this process's own begin."""
+    return f"{_machine()}{owner_name()}-"
 
 
 def is_orphan(name: str) -> bool:
@@ -31,4 +39,4 @@ def is_orphan(name: str) -> bool:
 def _machine() -> str:
     # Several machines may share a cluster, and their pid namespaces look alike.
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-    return f"rlvr-{boot[:8]}-"
+    return f"{PREFIX}{boot[:8]}-"

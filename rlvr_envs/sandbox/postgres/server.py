@@ -11,9 +11,10 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import psycopg
@@ -93,6 +94,7 @@ class EmbeddedServer:
     Args:
         parent: Where its folder goes; the server's user must be able to enter.
         user: Uid and gid of the server where this process is root.
+        settings: Of the server, beside and above `SETTINGS`.
 
     Attributes:
         clock: The wall clocks of its sessions; ``None`` where they cannot be set.
@@ -104,8 +106,15 @@ class EmbeddedServer:
         ValueError: If the folder's path is too long for a socket.
     """
 
-    def __init__(self, parent: Path = SHARED_MEMORY, *, user: int = _NOBODY) -> None:
+    def __init__(
+        self,
+        parent: Path = SHARED_MEMORY,
+        *,
+        user: int = _NOBODY,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         programs = binaries()
+        self._settings = settings
         self._keeper = -1
         sweep_servers(parent)
         name = f"{_PREFIX}{owner_name()}-{secrets.token_hex(3)}"
@@ -205,7 +214,8 @@ class EmbeddedServer:
 
     def _order(self, programs: Path, user: int) -> dict[str, object]:
         data = str(self.folder / "data")
-        settings = {**SETTINGS, "unix_socket_directories": str(self.folder)}
+        place = {"unix_socket_directories": str(self.folder)}
+        settings = {**SETTINGS, **place, **self._settings}
         if clones_files(self.folder):
             settings["file_copy_method"] = "clone"
         initdb = ["-D", data, "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "-N"]

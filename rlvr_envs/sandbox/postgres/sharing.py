@@ -194,7 +194,11 @@ def _make_room(shared: _Shared) -> None:
 
 
 def _end(shared: _Shared) -> None:
-    """A server that is gone already leaves nothing to drop."""
+    """A server that is gone already leaves nothing to drop.
+
+    An episode that nobody closed may hold what the maker of clones waits for.
+    """
+    shared.cluster.interrupt()
     for held in shared.held.values():
         closing: list[ClonePool | Template] = [*held.pools.values(), held.template]
         for item in closing:

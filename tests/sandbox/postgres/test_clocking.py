@@ -364,7 +364,7 @@ def test_a_write_that_stays_open_is_ended_by_our_clock(
     agent.execute("BEGIN")
     agent.execute("DELETE FROM orders")
     now_s = [100.0]
-    lingering = Lingering(lambda: now_s[0])
+    lingering = Lingering(lambda: now_s[0], undo=lambda _: None)
 
     assert lingering.end(clone.admin, limit_s=60) == ()
     now_s[0] += 61
