@@ -13,7 +13,7 @@ from rlvr_envs.state import FrozenState
 from rlvr_envs.verifiers import strict
 from rlvr_envs.verifiers.content import HIDDEN
 from rlvr_envs.verifiers.database import SHOWN, facts_of
-from rlvr_envs.verifiers.tool_log import carried_out, succeeded
+from rlvr_envs.verifiers.tool_log import carried_out, looked
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
 
 _PARAMETERS = {"anyOf": [{"type": "object"}, HIDDEN]}
@@ -73,7 +73,7 @@ class RestAudit(Verifier):
         )
 
     def _unread(self, exchanges: Sequence[HttpExchange], context: Context) -> list[str]:
-        done = [item for item in exchanges if item.reads and succeeded(item)]
+        done = list(filter(looked, exchanges))
         return [
             f"{want['operation']} was not read"
             for want in context.plain(self.options.get("reads", []))

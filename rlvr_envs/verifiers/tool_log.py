@@ -28,6 +28,11 @@ def succeeded(exchange: HttpExchange) -> bool:
     return 200 <= exchange.status < 300
 
 
+def looked(exchange: HttpExchange) -> bool:
+    """Return whether a request read something: the answer to HEAD shows nothing."""
+    return exchange.reads and exchange.method != "HEAD" and succeeded(exchange)
+
+
 def attempted(exchange: HttpExchange) -> bool:
     """Return whether a request may have written, whatever its answer says of it.
 
@@ -70,5 +75,5 @@ def _served(exchange: HttpExchange) -> Turn:
     return Turn(
         ToolCall(exchange.operation, dict(given)),
         category=kind,
-        ok=succeeded(exchange),
+        ok=looked(exchange) if exchange.reads else succeeded(exchange),
     )

@@ -194,6 +194,22 @@ def test_what_the_ledger_has_fires_its_guardrail(
     assert outcome.status == "failed"
 
 
+def test_a_look_at_the_head_alone_is_no_evidence(tmp_path: Path) -> None:
+    order = exchange(
+        "HEAD",
+        "/orders/1001",
+        "get_order",
+        parameters={"order_id": 1001},
+        turn=1,
+        reads=True,
+    )
+    found = (order, READS[1], PAY, CLOSE)
+
+    verdict = scored(tmp_path, paid(), ORDER, CLOSED, exchanges=found)
+
+    assert fired(verdict) == {"missing_evidence"}
+
+
 def test_a_read_after_the_write_is_no_evidence(tmp_path: Path) -> None:
     late = exchange("GET", "/policy", "get_policy", turn=4)
     close = exchange("POST", "/tickets/7/close", "close_ticket", turn=5)
