@@ -126,11 +126,13 @@ def _unencodable(value: Any, where: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            place = f"{where or 'a key'}, character {error.start}"
+            place = f"{shown(where)[1:-1]}, character {error.start}"
             return f"{place} is a lone surrogate, which is no text."
         return ""
     if isinstance(value, Mapping):
+        named = [(f"a name in {where or 'the arguments'}", key) for key in value]
         items = [(f"{where}.{key}".lstrip("."), part) for key, part in value.items()]
+        items = named + items
     elif isinstance(value, list):
         items = [(f"{where}[{at}]", part) for at, part in enumerate(value)]
     else:

@@ -91,6 +91,16 @@ def test_a_valid_call_runs() -> None:
             ErrorKind.INVALID_ARGUMENTS,
             "names[1], character 1 is a lone surrogate",
         ),
+        (
+            {"name": "look", "arguments": {"of": {"a\ud800": 1}}},
+            ErrorKind.INVALID_ARGUMENTS,
+            "a name in of, character 1 is a lone surrogate",
+        ),
+        (
+            {"name": "look", "arguments": {"\ud800": "\ud800"}},
+            ErrorKind.INVALID_ARGUMENTS,
+            "a name in the arguments, character 0 is a lone surrogate",
+        ),
     ],
 )
 def test_a_call_that_is_refused_runs_nothing_and_says_why(
