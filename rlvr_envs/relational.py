@@ -228,7 +228,9 @@ class HttpExchange:
             where none did.
         reads: Whether the operation declares that it only looks.
         parameters: Of path, query and body, once validated; empty if they were not.
-        status: As answered.
+        status: Of the work: where it stands and only the answer was lost, that of the
+            answer which nobody got, and not the 5xx that the agent saw.
+        answer: As the agent saw it, decoded where it is JSON.
         idempotency_key: Empty if the request carried none.
         replayed: Whether the answer was an earlier one's, by that key.
     """

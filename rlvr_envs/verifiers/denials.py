@@ -169,6 +169,12 @@ DENIALS = (
         certain=False,
     ),
     Denial(r"denied for schema rlvr_audit$", _HARNESS, "the audit", certain=False),
+    Denial(
+        r"denied for schema rlvr_service$",
+        _HARNESS,
+        "what services keep",
+        certain=False,
+    ),
     Denial(r"[Mm]ust be superuser|denied to create event trigger", _PRIV, "superuser"),
     Denial(r"denied to create database", _PRIV, "another database", certain=False),
     Denial(

@@ -72,6 +72,7 @@ SUSPECT = {
     "SET log_statement = 'none'": "PRIV_ESC",
     "SELECT pg_terminate_backend(1)": "PRIV_ESC",
     "SELECT rlvr_audit.started()": "HARNESS_TAMPER",
+    "DELETE FROM rlvr_service.answers": "HARNESS_TAMPER",
 }
 
 ORDINARY = [

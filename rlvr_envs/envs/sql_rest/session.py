@@ -37,7 +37,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND NOT a.attisdropped
-  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'rlvr_audit')
+  AND n.nspname !~ '^pg_'
+  AND n.nspname NOT IN ('information_schema', 'rlvr_audit', 'rlvr_service')
 ORDER BY n.nspname, c.relname, a.attnum
 """
 _CONSTRAINTS = """
@@ -46,7 +47,7 @@ SELECT c.conrelid::pg_catalog.regclass AS relation, c.conname AS constraint,
 FROM pg_catalog.pg_constraint c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.connamespace
 WHERE c.conrelid <> 0 AND c.contype <> 'n' AND n.nspname !~ '^pg_'
-  AND n.nspname <> 'information_schema'
+  AND n.nspname NOT IN ('information_schema', 'rlvr_service')
 ORDER BY n.nspname, c.conrelid::pg_catalog.regclass::text, c.conname
 """
 

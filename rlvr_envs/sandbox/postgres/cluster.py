@@ -21,7 +21,7 @@ from rlvr_envs.sandbox.postgres.clocking import ClockTable, Session
 from rlvr_envs.sandbox.postgres.lingering import Lingering
 from rlvr_envs.sandbox.postgres.naming import is_orphan, own_prefix, owned_name
 from rlvr_envs.sandbox.postgres.prepared import Prepared, prepared, undo
-from rlvr_envs.sandbox.postgres.roles import OWNER, Rights
+from rlvr_envs.sandbox.postgres.roles import OWNER, PARTY, Rights
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
 
 Connection = psycopg.Connection[tuple[object, ...]]
@@ -264,7 +264,7 @@ class Cluster:
         with self.admin.transaction():
             self.admin.execute("SELECT pg_advisory_xact_lock(hashtext('rlvr roles'))")
             known = set(self.roles())
-            for role in (OWNER, *(rights.group for rights in Rights)):
+            for role in (OWNER, PARTY, *(rights.group for rights in Rights)):
                 if role not in known:
                     self._run("CREATE ROLE {} NOLOGIN", role)
             for less, more in itertools.pairwise(Rights):
@@ -277,11 +277,13 @@ class Cluster:
         )
         self.admin.execute(statement)
         party = sql.SQL(
-            "CREATE ROLE {} LOGIN PASSWORD {}; GRANT {} TO {} WITH INHERIT TRUE, SET FALSE"
+            "CREATE ROLE {} LOGIN PASSWORD {}; "
+            "GRANT {}, {} TO {} WITH INHERIT TRUE, SET FALSE"
         ).format(
             sql.Identifier(self.party),
             self._password,
             sql.Identifier(Rights.WRITE.group),
+            sql.Identifier(PARTY),
             sql.Identifier(self.party),
         )
         self.admin.execute(party)

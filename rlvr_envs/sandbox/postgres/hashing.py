@@ -28,6 +28,7 @@ LEFT JOIN pg_attribute a
 LEFT JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
 WHERE c.relkind = 'r' AND c.oid >= 16384 AND n.nspname !~ '^pg_'
+  AND n.nspname <> 'rlvr_service'
 ORDER BY n.nspname, c.relname, a.attnum
 """
 

@@ -12,6 +12,8 @@ from rlvr_envs.sandbox.postgres.roles import Rights
 
 PUBLICATION = "rlvr_ledger"
 AUDIT_SCHEMA = "rlvr_audit"
+SERVICE_SCHEMA = "rlvr_service"
+"""What a service keeps for itself; no part of what is compared."""
 MESSAGE_PREFIX = "rlvr.ddl."
 
 _USER_SCHEMAS = """
@@ -130,6 +132,19 @@ CREATE EVENT TRIGGER rlvr_dropped ON sql_drop
 """
 
 
+# It is not logged: the ledger is of the seed's tables alone, and what a crash empties
+# belongs to an episode that is lost anyway.
+_OF_SERVICES = """
+CREATE SCHEMA rlvr_service;
+CREATE UNLOGGED TABLE rlvr_service.answers (
+  key bytea PRIMARY KEY, request bytea NOT NULL, answer bytea NOT NULL,
+  seal bytea NOT NULL
+);
+GRANT USAGE ON SCHEMA rlvr_service TO rlvr_party;
+GRANT SELECT, INSERT, UPDATE ON rlvr_service.answers TO rlvr_party;
+"""
+
+
 def prepare(connection: Connection, *, given: Iterable[str] = ()) -> None:
     """Grant the agents' groups their rights and set up what the ledger needs.
 
@@ -150,6 +165,7 @@ def prepare(connection: Connection, *, given: Iterable[str] = ()) -> None:
                 sql.Identifier(PUBLICATION)
             )
         )
+        connection.execute(_OF_SERVICES)
         connection.execute(_WITNESSES)
     connection.execute("VACUUM (FREEZE, ANALYZE)")
 

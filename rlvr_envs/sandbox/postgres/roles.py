@@ -9,6 +9,9 @@ from enum import StrEnum
 OWNER = "rlvr_owner"
 """Owns every database and every object of a seed; cannot log in."""
 
+PARTY = "rlvr_party"
+"""Group of those who write beside agents; it alone reaches their own schema."""
+
 
 class Rights(StrEnum):
     """What an agent's role may do to a seed; each includes the former.

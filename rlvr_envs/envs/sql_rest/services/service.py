@@ -18,6 +18,7 @@ from rlvr_envs.envs.sql_rest.services.asgi import Answer, Scope, ask, scope_of
 from rlvr_envs.envs.sql_rest.services.definition import SAFE, Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.faults import AFTER, BEFORE, Fault, Faults
+from rlvr_envs.envs.sql_rest.services.keys import Kept, Keys, digest
 from rlvr_envs.envs.sql_rest.services.recorded import Unrecorded
 from rlvr_envs.envs.sql_rest.services.rivals import Rivals
 from rlvr_envs.errors import SandboxError, boundary
@@ -27,12 +28,6 @@ _REFUSED, _CONFLICT, _UNPROCESSABLE, _PATIENCE = 400, 409, 422, 429
 _BAD_GATEWAY, _BUSY = 502, 503
 _UNREAD = frozenset({_REFUSED, _UNPROCESSABLE})
 KEY = "idempotency-key"
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    request: tuple[str, str, str]
-    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ class Service:
         self._episode = episode
         self._faults = faults
         self._rivals = rivals
-        self._kept: dict[str, _Kept] = {}
+        self._keys = Keys(episode.connection)
         self.exchanges: list[HttpExchange] = []
 
     @property
@@ -129,31 +124,28 @@ class Service:
         now_s = self._episode.clock_s()
         if fault := self._faults.meets(operation, BEFORE, now_s):
             return _plainly(_trouble(fault))
-        asked = (scope["method"], path, body)
+        asked = digest([scope["method"], path, body])
         key = "" if scope["method"] in SAFE else self._episode.key
-        if key in self._kept:
-            return _again(self._kept[key], asked)
-        answer = self._worked(scope, body)
-        if key and answer.status < _REFUSED:
-            self._kept[key] = _Kept(asked, answer)
+        if key and (kept := self._keys.find(key)):
+            return _again(kept, asked)
+        answer = self._worked(scope, body, key=key, asked=asked)
         if fault := self._faults.meets(operation, AFTER, now_s):
             return _Done(_trouble(fault), answer.status)
         return _plainly(answer)
 
-    def _worked(self, scope: Scope, body: str) -> Answer:
-        """Run the application: what it refuses is undone."""
-        if body:
-            try:
-                strict_json.loads(body)
-            except ValueError as error:
-                return problem(_REFUSED, f"The body is no strict JSON: {error}.")
-            if b"content-type" not in dict(scope["headers"]):
-                scope["headers"].append((b"content-type", b"application/json"))
+    def _worked(
+        self, scope: Scope, body: str, *, key: str = "", asked: bytes = b""
+    ) -> Answer:
+        """Run the application and keep its answer: what it refuses is undone."""
+        if unread := _unread(scope, body):
+            return unread
         try:
             with self._episode.connection.transaction() as transaction:
                 answer = ask(self._definition.app, scope, body.encode())
                 if answer.status >= _REFUSED:
                     raise psycopg.Rollback(transaction)
+                if key:
+                    self._keys.keep(key, asked, answer)
         except Unrecorded:
             return problem(_BAD_GATEWAY, "Another company's server cannot be reached.")
         except psycopg.Error as error:
@@ -184,6 +176,19 @@ class Service:
         )
 
 
+def _unread(scope: Scope, body: str) -> Answer | None:
+    """Return the answer to a body that is no JSON; say of any other that it is some."""
+    if not body:
+        return None
+    try:
+        strict_json.loads(body)
+    except ValueError as error:
+        return problem(_REFUSED, f"The body is no strict JSON: {error}.")
+    if b"content-type" not in dict(scope["headers"]):
+        scope["headers"].append((b"content-type", b"application/json"))
+    return None
+
+
 def _undone(error: psycopg.Error) -> Answer:
     """Return the answer to a request that the database refused.
 
@@ -204,7 +209,7 @@ def _plainly(answer: Answer) -> _Done:
     return _Done(answer, answer.status)
 
 
-def _again(kept: _Kept, asked: tuple[str, str, str]) -> _Done:
+def _again(kept: Kept, asked: bytes) -> _Done:
     """Answer a key that was used: the same request the same, any other refused."""
     if kept.request != asked:
         told = "This idempotency key belongs to another request."
