@@ -32,7 +32,7 @@ class PostgresEngine:
         self.digest = seed.digest
         self.clone = sharing.lease(
             seed,
-            Access(Rights(rights)),
+            Access(Rights(rights), has_party=bool(spec.service)),
             source=Source(build.database, build.folder or SHARED_MEMORY),
             pool_size=build.pool_size,
         )

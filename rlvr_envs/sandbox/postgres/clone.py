@@ -71,6 +71,7 @@ class Clone:
         self._agents: list[Connection] = []
         self._clocks = SessionClocks(self._cluster.clock)
         self._spare: Connection | None = None
+        self._spare_party: Connection | None = None
         self._settings: tuple[CatalogueEntry, ...] = ()
         self._grader: Connection | None = None
         self._onlooker: Connection | None = None
@@ -98,14 +99,17 @@ class Clone:
         """Open a session of who else writes here: no agent, and no superuser.
 
         What an agent may leave behind, a trigger say, gains nothing by it. It lives by
-        the episode's clock. The caller closes it.
+        the episode's clock. The caller closes it. The first one is ready at once where
+        the access says that there is somebody.
 
         Raises:
             SandboxError: If the clone is frozen or the server is gone.
         """
         if self._frozen or self._closed:
             raise SandboxError("A frozen database has no door for anybody.")
-        opened = self._cluster.connect_party(self.name)
+        opened, self._spare_party = self._spare_party, None
+        if opened is None or opened.broken:
+            opened = self._cluster.connect_party(self.name)
         self._clocks.follow(opened)
         return opened
 
@@ -271,7 +275,8 @@ class Clone:
             return
         self._closed = True
         self._close_agents()
-        for connection in (self._grader, self._onlooker, self.admin):
+        ours = (self._spare_party, self._grader, self._onlooker, self.admin)
+        for connection in ours:
             if connection is not None:
                 connection.close()
         self._cluster.discard(self.name)
@@ -284,6 +289,8 @@ class Clone:
         self._make_slot()
         self._settings = role_settings(self.admin, self.name)
         self._spare = self._connect_agent()
+        if self.access.has_party:
+            self._spare_party = self._cluster.connect_party(self.name)
 
     @property
     def _slot(self) -> str:

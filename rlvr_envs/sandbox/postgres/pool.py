@@ -15,7 +15,7 @@ class ClonePool(WarmPool[Clone]):
         template: It outlives the pool.
         access: The agent's role in every clone.
         size: Clones that stand ready, at least 1; each holds a database and two
-            idle sessions.
+            idle sessions, or three.
 
     Raises:
         ValueError: If the size is below 1.

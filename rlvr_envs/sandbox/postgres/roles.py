@@ -43,6 +43,8 @@ class Access:
             set its own, so that a session needs a limit beside it.
         transaction_timeout_s: The same for a whole transaction, busy or idle.
         temp_file_mib: Disk for sorts and hashes; the agent cannot raise it.
+        has_party: Whether somebody, a service say, writes beside the agent: then a
+            session for that stands ready as well.
 
     Raises:
         ValueError: If a limit is not positive and finite.
@@ -52,6 +54,7 @@ class Access:
     statement_timeout_s: float = 30.0
     transaction_timeout_s: float = 60.0
     temp_file_mib: int = 256
+    has_party: bool = False
 
     def __post_init__(self) -> None:
         for name in ("statement_timeout_s", "transaction_timeout_s", "temp_file_mib"):

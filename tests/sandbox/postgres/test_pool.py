@@ -67,6 +67,29 @@ def test_an_agent_cannot_enter_a_neighbours_database(
     pool.close()
 
 
+def test_who_writes_beside_the_agent_finds_a_session_ready(
+    cluster: Cluster, shop: Template
+) -> None:
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+    pool = ClonePool(shop, Access(has_party=True), size=1)
+    clone = pool.lease()
+    pool.rest()
+    before = cluster.admin.execute(sessions, [cluster.party]).fetchone()
+
+    party = clone.open_party()
+    after = cluster.admin.execute(sessions, [cluster.party]).fetchone()
+
+    assert before == after == (2,)
+    assert party.execute("SELECT current_user").fetchone() == (cluster.party,)
+    with clone.open_party() as another:
+        assert another is not party
+    party.close()
+    clone.close()
+    pool.close()
+    cluster.settle()
+    assert cluster.admin.execute(sessions, [cluster.party]).fetchone() == (0,)
+
+
 def test_a_closed_pool_leases_nothing(shop: Template) -> None:
     pool = ClonePool(shop, Access())
     pool.close()
