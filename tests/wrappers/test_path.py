@@ -180,5 +180,5 @@ def test_a_world_without_tools_is_refused_with_the_remedy() -> None:
 
 
 def test_an_unknown_book_is_refused() -> None:
-    with pytest.raises(ValueError, match="known: generic, terminal"):
+    with pytest.raises(ValueError, match="known: generic, sql, terminal"):
         PathRules(Scripted(), book="cook")

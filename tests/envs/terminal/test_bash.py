@@ -363,9 +363,9 @@ def test_the_episodes_end_can_come_before_the_steps(terminal: Terminal) -> None:
 
 def test_many_timeouts_leave_nothing(open_terminal: Open) -> None:
     terminal = open_terminal(step_timeout_s=0.1, grace_s=0.5)
-    before = len(host_commands())
 
     for _ in range(20):
         assert terminal.bash(TREE.format(s=6353)).timed_out
 
-    assert eventually(lambda: len(host_commands()) <= before + 2)
+    # Those of this test alone: the machine may be busy with something else.
+    assert eventually(lambda: not [c for c in host_commands() if "6353" in c])
