@@ -9,7 +9,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc libc6-dev git mmdebstrap tmux python3-venv ca-certificates
 TEST_PACKAGES := docker.io procps util-linux
-EXTRAS := terminal,docker,openai,plot,sql,dev
+EXTRAS := terminal,docker,openai,plot,sql,grpc,dev
 
 .PHONY: help setup system demo test lint types floors unit soak bench clean
 
