@@ -13,6 +13,7 @@ from rlvr_envs.envs.sql_rest.services import strict_json
 from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
 from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
+from rlvr_envs.envs.sql_rest.services.shop_payments import pay_back
 
 PAGE = 50
 """Most rows of one page."""
@@ -194,6 +195,7 @@ async def create_refund(
     left = order["paid_cents"] - order["refunded_cents"]
     if body.cents > left:
         raise HTTPException(409, f"Only {left} cents can still be refunded.")
+    pay_back(here, order_id, body.cents)
     whole = body.cents == left
     here.rows(
         "UPDATE public.orders SET refunded_cents = refunded_cents + %s, status = %s,"

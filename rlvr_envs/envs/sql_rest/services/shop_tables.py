@@ -1,4 +1,4 @@
-"""The tables of the mock shop, for generators and for the service above them."""
+"""The mock shop's tables and payments, for generators and for the service itself."""
 
 from __future__ import annotations
 
@@ -153,3 +153,32 @@ def database(rows: Mapping[Table, Rows]) -> str:
     """Return the script of a shop with these rows, in an order that its keys allow."""
     order = (CUSTOMERS, STOCK, ORDERS, LINES, POLICIES, RISKS, TICKETS)
     return SCHEMA + "".join(table.inserts(rows.get(table, ())) for table in order)
+
+
+PAYMENTS = "https://payments.test/v1/refunds"
+"""Where the shop's payment provider pays back."""
+
+
+def payment(order_id: int, cents: int) -> Mapping[str, int]:
+    """Return what the provider is asked."""
+    return {"order": order_id, "cents": cents}
+
+
+def repaid(
+    order_id: int, cents: int, *, status: int = 201, reason: str = ""
+) -> Mapping[str, Any]:
+    """Return the recorded exchange with the provider.
+
+    Args:
+        order_id: Of the order whose payment is paid back.
+        cents: How much.
+        status: What the provider answered.
+        reason: Its word for a refusal; empty for none.
+    """
+    return {
+        "method": "POST",
+        "url": PAYMENTS,
+        "request": payment(order_id, cents),
+        "status": status,
+        "answer": {"reason": reason} if reason else {"state": "accepted"},
+    }
