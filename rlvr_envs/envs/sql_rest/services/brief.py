@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -25,6 +25,25 @@ class BriefAPI(FastAPI):
         return {name: _brief(value) for name, value in parts.items()} | {
             "info": whole["info"]
         }
+
+
+Route = tuple[str, str, Callable[..., Any], int]
+"""Method, path, function (its name is the operation's) and status of success."""
+
+
+def brief_app(title: str, routes: Iterable[Route]) -> FastAPI:
+    """Return an application of routes, in order."""
+    app = BriefAPI(title=title, version="1", docs_url=None, redoc_url=None)
+    for method, path, endpoint, status in routes:
+        app.add_api_route(
+            path,
+            endpoint,
+            methods=[method],
+            operation_id=endpoint.__name__,
+            status_code=status,
+            response_model=None,
+        )
+    return app
 
 
 def _own(whole: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Res
 from pydantic import BaseModel, ConfigDict, Field
 
 from rlvr_envs.envs.sql_rest.services import messages
-from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
+from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.dispatch_tables import (
     QUOTE,
@@ -51,16 +51,7 @@ class ParcelBody(BaseModel):
 
 def build() -> FastAPI:
     """Build the application."""
-    app = BriefAPI(title="Dispatch", version="1", docs_url=None, redoc_url=None)
-    for method, path, endpoint in _ROUTES:
-        app.add_api_route(
-            path,
-            endpoint,
-            methods=[method],
-            operation_id=endpoint.__name__,
-            response_model=None,
-        )
-    return app
+    return brief_app("Dispatch", _ROUTES)
 
 
 async def list_parcels(
@@ -126,12 +117,12 @@ async def update_parcel(
     )  # fmt: skip
 
 
-_ROUTES: tuple[tuple[str, str, Any], ...] = (
-    ("GET", "/parcels", list_parcels),
-    ("GET", "/parcels/{parcel_id}", get_parcel),
-    ("PATCH", "/parcels/{parcel_id}", update_parcel),
-    ("GET", "/parcels/{parcel_id}/tracking", track_parcel),
-    ("GET", "/parcels/{parcel_id}/duty", quote_duty),
+_ROUTES: tuple[Route, ...] = (
+    ("GET", "/parcels", list_parcels, 200),
+    ("GET", "/parcels/{parcel_id}", get_parcel, 200),
+    ("PATCH", "/parcels/{parcel_id}", update_parcel, 200),
+    ("GET", "/parcels/{parcel_id}/tracking", track_parcel, 200),
+    ("GET", "/parcels/{parcel_id}/duty", quote_duty, 200),
 )
 
 DISPATCH = Definition(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rlvr_envs.envs.sql_rest.services import retail_rules as rules
 from rlvr_envs.envs.sql_rest.services import retail_views as views
-from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
+from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode
 from rlvr_envs.envs.sql_rest.services.retail_sums import calculated
@@ -81,16 +81,7 @@ class TransferBody(_Body):
 
 def build() -> FastAPI:
     """Build the application."""
-    app = BriefAPI(title="Retail desk", version="1", docs_url=None, redoc_url=None)
-    for method, path, endpoint in _ROUTES:
-        app.add_api_route(
-            path,
-            endpoint,
-            methods=[method],
-            operation_id=endpoint.__name__,
-            response_model=None,
-        )
-    return app
+    return brief_app("Retail desk", _ROUTES)
 
 
 async def find_customer(
@@ -204,22 +195,22 @@ def _pairs(body: SwapsBody) -> list[tuple[str, str]]:
     return [(swap.item_id, swap.new_item_id) for swap in body.items]
 
 
-_ROUTES: tuple[tuple[str, str, Any], ...] = (
-    ("GET", "/customers", find_customer),
-    ("GET", "/customers/{user_id}", get_user_details),
-    ("PUT", "/customers/{user_id}/address", modify_user_address),
-    ("GET", "/orders/{order_id}", get_order_details),
-    ("POST", "/orders/{order_id}/cancellation", cancel_pending_order),
-    ("PUT", "/orders/{order_id}/address", modify_pending_order_address),
-    ("PUT", "/orders/{order_id}/payment", modify_pending_order_payment),
-    ("POST", "/orders/{order_id}/modification", modify_pending_order_items),
-    ("POST", "/orders/{order_id}/exchange", exchange_delivered_order_items),
-    ("POST", "/orders/{order_id}/return", return_delivered_order_items),
-    ("GET", "/products", list_all_product_types),
-    ("GET", "/products/{product_id}", get_product_details),
-    ("GET", "/items/{item_id}", get_item_details),
-    ("GET", "/calculation", calculate),
-    ("POST", "/transfers", transfer_to_human_agents),
+_ROUTES: tuple[Route, ...] = (
+    ("GET", "/customers", find_customer, 200),
+    ("GET", "/customers/{user_id}", get_user_details, 200),
+    ("PUT", "/customers/{user_id}/address", modify_user_address, 200),
+    ("GET", "/orders/{order_id}", get_order_details, 200),
+    ("POST", "/orders/{order_id}/cancellation", cancel_pending_order, 200),
+    ("PUT", "/orders/{order_id}/address", modify_pending_order_address, 200),
+    ("PUT", "/orders/{order_id}/payment", modify_pending_order_payment, 200),
+    ("POST", "/orders/{order_id}/modification", modify_pending_order_items, 200),
+    ("POST", "/orders/{order_id}/exchange", exchange_delivered_order_items, 200),
+    ("POST", "/orders/{order_id}/return", return_delivered_order_items, 200),
+    ("GET", "/products", list_all_product_types, 200),
+    ("GET", "/products/{product_id}", get_product_details, 200),
+    ("GET", "/items/{item_id}", get_item_details, 200),
+    ("GET", "/calculation", calculate, 200),
+    ("POST", "/transfers", transfer_to_human_agents, 200),
 )
 """A path names an order without its number sign, which would end the path."""
 

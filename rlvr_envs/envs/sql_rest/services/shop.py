@@ -10,7 +10,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Res
 from pydantic import BaseModel, ConfigDict, Field
 
 from rlvr_envs.envs.sql_rest.services import strict_json
-from rlvr_envs.envs.sql_rest.services.brief import BriefAPI
+from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
 from rlvr_envs.envs.sql_rest.services.shop_payments import pay_back
@@ -84,17 +84,7 @@ class StatusBody(_Body):
 
 def build() -> FastAPI:
     """Build the application."""
-    app = BriefAPI(title="Shop", version="1", docs_url=None, redoc_url=None)
-    for method, path, operation, endpoint, status in _ROUTES:
-        app.add_api_route(
-            path,
-            endpoint,
-            methods=[method],
-            operation_id=operation,
-            status_code=status,
-            response_model=None,
-        )
-    return app
+    return brief_app("Shop", _ROUTES)
 
 
 async def list_orders(
@@ -329,27 +319,27 @@ async def notify(here: Here, body: NotificationBody) -> Any:
     return {"delivered": body.event, "order_id": order["id"]}
 
 
-_ROUTES: tuple[tuple[str, str, str, Any, int], ...] = (
-    ("GET", "/orders", "list_orders", list_orders, 200),
-    ("GET", "/orders/{order_id:int}", "get_order", get_order, 200),
-    ("PATCH", "/orders/{order_id:int}", "update_order", update_order, 200),
-    ("GET", "/orders/{order_id:int}/risk", "assess_risk", assess_risk, 200),
-    ("GET", "/orders/{order_id:int}/refunds", "list_refunds", list_refunds, 200),
-    ("POST", "/orders/{order_id:int}/refunds", "create_refund", create_refund, 201),
-    ("POST", "/orders/{order_id:int}/replacements", "create_replacement", create_replacement, 201),
-    ("POST", "/orders/{order_id:int}/return-labels", "create_return_label", create_return_label, 201),
-    ("POST", "/orders/{order_id:int}/credits", "create_credit", create_credit, 201),
-    ("GET", "/customers/{customer_id}", "get_customer", get_customer, 200),
-    ("GET", "/stock/{sku}", "get_stock", get_stock, 200),
-    ("GET", "/policies", "list_policies", list_policies, 200),
-    ("GET", "/policies/{name}", "get_policy", get_policy, 200),
-    ("POST", "/approvals", "request_approval", request_approval, 201),
-    ("GET", "/approvals/{request_id}", "get_approval", get_approval, 200),
-    ("GET", "/tickets/{ticket_id}", "get_ticket", get_ticket, 200),
-    ("POST", "/tickets/{ticket_id}/notes", "add_note", add_note, 201),
-    ("POST", "/tickets/{ticket_id}/close", "close_ticket", close_ticket, 200),
-    ("POST", "/tickets/{ticket_id}/escalate", "escalate_ticket", escalate_ticket, 200),
-    ("POST", "/notifications", "notify", notify, 200),
+_ROUTES: tuple[Route, ...] = (
+    ("GET", "/orders", list_orders, 200),
+    ("GET", "/orders/{order_id:int}", get_order, 200),
+    ("PATCH", "/orders/{order_id:int}", update_order, 200),
+    ("GET", "/orders/{order_id:int}/risk", assess_risk, 200),
+    ("GET", "/orders/{order_id:int}/refunds", list_refunds, 200),
+    ("POST", "/orders/{order_id:int}/refunds", create_refund, 201),
+    ("POST", "/orders/{order_id:int}/replacements", create_replacement, 201),
+    ("POST", "/orders/{order_id:int}/return-labels", create_return_label, 201),
+    ("POST", "/orders/{order_id:int}/credits", create_credit, 201),
+    ("GET", "/customers/{customer_id}", get_customer, 200),
+    ("GET", "/stock/{sku}", get_stock, 200),
+    ("GET", "/policies", list_policies, 200),
+    ("GET", "/policies/{name}", get_policy, 200),
+    ("POST", "/approvals", request_approval, 201),
+    ("GET", "/approvals/{request_id}", get_approval, 200),
+    ("GET", "/tickets/{ticket_id}", get_ticket, 200),
+    ("POST", "/tickets/{ticket_id}/notes", add_note, 201),
+    ("POST", "/tickets/{ticket_id}/close", close_ticket, 200),
+    ("POST", "/tickets/{ticket_id}/escalate", escalate_ticket, 200),
+    ("POST", "/notifications", notify, 200),
 )  # fmt: skip
 
 SHOP = Definition(
