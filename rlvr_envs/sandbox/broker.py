@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
 from rlvr_envs.sandbox.launcher import start_launcher
+from rlvr_envs.sandbox.perprocess import PerProcess
 from rlvr_envs.sandbox.wire import Packet, receive
 
 _ANSWER_S = 60.0
@@ -43,6 +44,11 @@ class Broker:
         except BaseException:
             self._channel.close()
             raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether it was not closed yet."""
+        return not self._closed
 
     def start(self, channel: socket.socket) -> int:
         """Start a supervisor, a child of this process, that is told what to do there.
@@ -85,8 +91,7 @@ class Broker:
             return
 
 
-_brokers: dict[tuple[int, Path], Broker] = {}
-_lock = threading.Lock()
+_brokers = PerProcess(Broker, alive=lambda broker: broker.alive)
 
 
 def start_supervisor(program: Path, channel: socket.socket) -> int:
@@ -97,43 +102,14 @@ def start_supervisor(program: Path, channel: socket.socket) -> int:
     Raises:
         SandboxError: If it cannot be started.
     """
-    broker = _living(program)
+    broker = _brokers.get(program)
     try:
         return broker.start(channel)
     except SandboxError:
-        _forget(program, broker)
-        return _living(program).start(channel)
+        broker.close()
+        return _brokers.get(program).start(channel)
 
 
 def close_brokers() -> None:
     """End this process's brokers; the next start makes one anew."""
-    with _lock:
-        for key in list(_brokers):
-            broker = _brokers.pop(key)
-            if key[0] == os.getpid():
-                broker.close()
-
-
-def _living(program: Path) -> Broker:
-    key = (os.getpid(), program)
-    with _lock:
-        if key not in _brokers:
-            _brokers[key] = Broker(program)
-        return _brokers[key]
-
-
-def _forget(program: Path, broker: Broker) -> None:
-    key = (os.getpid(), program)
-    with _lock:
-        if _brokers.get(key) is broker:
-            del _brokers[key]
-    broker.close()
-
-
-def _after_fork() -> None:
-    """A lock that another thread held at the fork would stay locked for ever."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+    _brokers.close()

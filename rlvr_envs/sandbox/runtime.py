@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +16,7 @@ from rlvr_envs.sandbox.hulls import HullStore
 from rlvr_envs.sandbox.idmaps import IdMaps
 from rlvr_envs.sandbox.launcher import launcher
 from rlvr_envs.sandbox.overlay import Worlds
+from rlvr_envs.sandbox.perprocess import PerProcess
 from rlvr_envs.sandbox.reaper import sweep
 
 
@@ -28,10 +28,6 @@ class Viewed(Protocol):
 
     def final_layers(self) -> tuple[Layer, ...]:
         """Return what its final root consists of, the base first."""
-
-
-_runtimes: dict[tuple[int, Places], Runtime] = {}
-_lock = threading.Lock()
 
 
 class Runtime:
@@ -65,6 +61,9 @@ class Runtime:
         self.maps.close()
 
 
+_runtimes = PerProcess(Runtime)
+
+
 def runtime(places: Places) -> Runtime:
     """Return this process's; a forked child gets its own.
 
@@ -72,20 +71,12 @@ def runtime(places: Places) -> Runtime:
         MissingRequirement: If the machine lacks something.
         SandboxError: If it could not be set up.
     """
-    key = (os.getpid(), places)
-    with _lock:
-        if key not in _runtimes:
-            _runtimes[key] = Runtime(places)
-        return _runtimes[key]
+    return _runtimes.get(places)
 
 
 def close_runtimes() -> None:
     """End what is kept between sandboxes; the next start makes it anew."""
-    with _lock:
-        for pid, places in list(_runtimes):
-            ours = _runtimes.pop((pid, places))
-            if pid == os.getpid():
-                ours.close()
+    _runtimes.close()
     close_brokers()
 
 
@@ -105,11 +96,4 @@ def require_root() -> None:
         )
 
 
-def _after_fork() -> None:
-    """A lock that another thread held at the fork would stay locked for ever."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 atexit.register(close_runtimes)

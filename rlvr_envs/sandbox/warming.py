@@ -5,18 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from rlvr_envs.errors import CallerError, SandboxError, WorldError
+from rlvr_envs.sandbox.perprocess import Closes
 
 LEASE_S = 120.0
-
-
-class Closes(Protocol):
-    """Something that its taker closes."""
-
-    def close(self) -> None:
-        """Remove every trace; idempotent."""
 
 
 Warm = TypeVar("Warm", bound=Closes)

@@ -53,19 +53,19 @@ def test_nothing_of_the_host_stands_in_a_command_line(program: Path) -> None:
     with far:
         pid = start_supervisor(program, far)
 
-    for each in (pid, broker._living(program).pid):
+    for each in (pid, broker._brokers.get(program).pid):
         assert Path(f"/proc/{each}/cmdline").read_bytes() == b"init\0"
     _end(near, pid)
 
 
 def test_a_broker_that_was_killed_is_replaced(program: Path) -> None:
-    first = broker._living(program)
+    first = broker._brokers.get(program)
     os.kill(first.pid, signal.SIGKILL)
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with far:
         pid = start_supervisor(program, far)
 
-    assert broker._living(program) is not first
+    assert broker._brokers.get(program) is not first
     _end(near, pid)
 
 
