@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import os
-import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_envs.errors import WorldError
-from rlvr_envs.sandbox.postgres.clone import Clone
+from rlvr_envs.sandbox.perprocess import PerProcess
+from rlvr_envs.sandbox.pooling import Pools
+from rlvr_envs.sandbox.postgres.clone import Clone, make_clone
 from rlvr_envs.sandbox.postgres.cluster import Cluster
-from rlvr_envs.sandbox.postgres.pool import ClonePool
 from rlvr_envs.sandbox.postgres.roles import Access
 from rlvr_envs.sandbox.postgres.seeds import Seed
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY
@@ -36,43 +33,62 @@ class Source:
     folder: Path = SHARED_MEMORY
 
 
-KEPT_SEEDS = 8
-"""Seeds whose template and warm clones are kept; the one leased longest ago goes."""
+class Server:
+    """A cluster as the place of templates and clones.
 
-
-@dataclass(slots=True)
-class _Held:
-    """What stands ready of one seed.
-
-    Attributes:
-        living: Clones that episodes have; while there are any, it is not let go.
+    Args:
+        source: Where it is, or what folder it gets.
     """
 
-    template: Template
-    pools: dict[Access, ClonePool] = field(default_factory=dict)
-    living: int = 0
+    def __init__(self, source: Source) -> None:
+        self._is_own = not source.dsn
+        self.cluster = (
+            Cluster.start(source.folder) if self._is_own else Cluster(source.dsn)
+        )
 
-    def close_pools(self) -> None:
-        while self.pools:
-            _, pool = self.pools.popitem()
-            pool.close()
+    @property
+    def alive(self) -> bool:
+        """Whether the server runs, and is the one that was started."""
+        return self.cluster.alive
+
+    def template(self, seed: Seed) -> Template:
+        """Return a seed's; another process of the cluster may have made it."""
+        return Template(self.cluster, seed)
+
+    def clone(self, template: Template, access: Access) -> Clone:
+        """Make a clone; the server makes one at a time anyway."""
+        return make_clone(self.cluster.filler(), template, access)
+
+    def drop(self, template: Template) -> None:
+        """Remove a template; others may use a cluster that is not ours."""
+        if self._is_own and self.alive:
+            template.drop()
+        else:
+            template.close()
+
+    def interrupt(self) -> None:
+        """Let nothing wait any more."""
+        self.cluster.interrupt()
+
+    def close(self) -> None:
+        """Drop what is this process's, and end the server if that is; idempotent."""
+        self.cluster.close()
 
 
-@dataclass(slots=True)
-class _Shared:
-    cluster: Cluster
-    is_own: bool
-    held: dict[str, _Held] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    counting: threading.Lock = field(default_factory=threading.Lock)
+class ServerPools(Pools[Seed, Template, Access, Clone]):
+    """A server, and what stands ready on it."""
 
-    def count(self, held: _Held, change: int) -> None:
-        with self.counting:
-            held.living += change
+    def __init__(self, source: Source) -> None:
+        self.server = Server(source)
+        super().__init__(self.server)
+
+    def settle(self) -> Cluster:
+        """Wait until what was closed is gone; return the cluster."""
+        self.server.cluster.settle()
+        return self.server.cluster
 
 
-_shared: dict[tuple[int, Source], _Shared] = {}
-_lock = threading.Lock()
+_shared = PerProcess(ServerPools, alive=lambda pools: pools.alive)
 
 
 def lease(seed: Seed, access: Access, *, source: Source, pool_size: int = 4) -> Clone:
@@ -92,28 +108,13 @@ def lease(seed: Seed, access: Access, *, source: Source, pool_size: int = 4) -> 
         SnapshotError: If the seed's SQL fails.
         SandboxError: If the server does.
     """
-    shared = _living(source)
-    with shared.lock:
-        held = _held(shared, seed)
-        shared.count(held, 1)
-        if access not in held.pools:
-            held.pools[access] = ClonePool(held.template, access, size=pool_size)
-        pool = held.pools[access]
-    try:
-        clone = pool.lease()
-    except BaseException:
-        shared.count(held, -1)
-        raise
-    clone.when_closed(lambda: shared.count(held, -1))
-    return clone
+    return _shared.get(source).lease(seed, access, pool_size=pool_size)
 
 
 def close_pools() -> None:
     """Drop the clones that stand ready; the next lease makes others."""
-    for shared in _mine():
-        with shared.lock:
-            for held in shared.held.values():
-                held.close_pools()
+    for pools in _shared.mine():
+        pools.drain()
 
 
 def rest() -> None:
@@ -122,11 +123,9 @@ def rest() -> None:
     Raises:
         SandboxError: If that fails.
     """
-    for shared in _mine():
-        for held in list(shared.held.values()):
-            for pool in list(held.pools.values()):
-                pool.rest()
-        shared.cluster.settle()
+    for pools in _shared.mine():
+        pools.rest()
+        pools.settle()
 
 
 def census() -> Mapping[str, int]:
@@ -137,82 +136,14 @@ def census() -> Mapping[str, int]:
     """
     close_pools()
     counts = Counter[str]()
-    for shared in _mine():
-        shared.cluster.settle()
-        counts.update(shared.cluster.census())
+    for pools in _shared.mine():
+        counts.update(pools.settle().census())
     return dict(counts)
 
 
 def close_clusters() -> None:
     """End every pool, server and template of this process; the next lease anew."""
-    with _lock:
-        for key in list(_shared):
-            shared = _shared.pop(key)
-            if key[0] == os.getpid():
-                _end(shared)
+    _shared.close()
 
 
-def _mine() -> list[_Shared]:
-    with _lock:
-        return [found for (pid, _), found in _shared.items() if pid == os.getpid()]
-
-
-def _living(source: Source) -> _Shared:
-    key = (os.getpid(), source)
-    with _lock:
-        found = _shared.get(key)
-        if found is None or not found.cluster.alive:
-            if found is not None:
-                _end(found)
-            cluster = (
-                Cluster(source.dsn) if source.dsn else Cluster.start(source.folder)
-            )
-            found = _shared[key] = _Shared(cluster, is_own=not source.dsn)
-        return found
-
-
-def _held(shared: _Shared, seed: Seed) -> _Held:
-    """Return what there is of a seed, as the last that was asked for."""
-    held = shared.held.pop(seed.digest, None)
-    if held is None:
-        _make_room(shared)
-        held = _Held(Template(shared.cluster, seed))
-    shared.held[seed.digest] = held
-    return held
-
-
-def _make_room(shared: _Shared) -> None:
-    """Let go of seeds that no episode plays; others may use a cluster that is not ours."""
-    idle = [digest for digest, held in shared.held.items() if not held.living]
-    for digest in idle[: max(0, len(shared.held) - KEPT_SEEDS + 1)]:
-        held = shared.held.pop(digest)
-        held.close_pools()
-        if shared.is_own:
-            held.template.drop()
-        else:
-            held.template.close()
-
-
-def _end(shared: _Shared) -> None:
-    """A server that is gone already leaves nothing to drop.
-
-    An episode that nobody closed may hold what the maker of clones waits for.
-    """
-    shared.cluster.interrupt()
-    for held in shared.held.values():
-        closing: list[ClonePool | Template] = [*held.pools.values(), held.template]
-        for item in closing:
-            with contextlib.suppress(WorldError):
-                item.close()
-    with contextlib.suppress(WorldError):
-        shared.cluster.close()
-
-
-def _after_fork() -> None:
-    """A lock that another thread held at the fork would stay locked for ever."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 atexit.register(close_clusters)

@@ -3,55 +3,55 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import os
-import threading
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from rlvr_envs.errors import WorldError
+from rlvr_envs.sandbox.perprocess import PerProcess
+from rlvr_envs.sandbox.pooling import Pools
 from rlvr_envs.sandbox.sqlite.clone import Access, Clone, make_clone
 from rlvr_envs.sandbox.sqlite.seeds import Seed
 from rlvr_envs.sandbox.sqlite.shelf import SHARED_MEMORY, Shelf, Template
-from rlvr_envs.sandbox.warming import WarmPool
-
-KEPT_SEEDS = 8
-"""Seeds whose file and warm copies are kept; the one leased longest ago goes."""
 
 
-@dataclass(slots=True)
-class _Held:
-    """What stands ready of one seed.
+class Folder:
+    """A shelf as the place of templates and copies.
 
-    Attributes:
-        living: Copies that episodes have; while there are any, it is not let go.
+    Args:
+        parent: Where its folder goes.
     """
 
-    template: Template
-    pools: dict[Access, WarmPool[Clone]] = field(default_factory=dict)
-    living: int = 0
+    def __init__(self, parent: Path) -> None:
+        self._shelf = Shelf(parent)
 
-    def close_pools(self) -> None:
-        while self.pools:
-            _, pool = self.pools.popitem()
-            pool.close()
+    @property
+    def alive(self) -> bool:
+        """Whether the process that forks workers can be asked."""
+        return self._shelf.nursery.alive
+
+    def template(self, seed: Seed) -> Template:
+        """Return a seed's file."""
+        return self._shelf.template(seed)
+
+    def clone(self, template: Template, access: Access) -> Clone:
+        """Copy it, and open the copy."""
+        return make_clone(self._shelf, template, access)
+
+    def drop(self, template: Template) -> None:
+        """Remove a seed's file."""
+        self._shelf.drop(template)
+
+    def interrupt(self) -> None:
+        """Do nothing: no maker of copies waits for an episode."""
+
+    def close(self) -> None:
+        """Remove everything; idempotent."""
+        self._shelf.close()
 
 
-@dataclass(slots=True)
-class _Shared:
-    shelf: Shelf
-    held: dict[str, _Held] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    counting: threading.Lock = field(default_factory=threading.Lock)
-
-    def count(self, held: _Held, change: int) -> None:
-        with self.counting:
-            held.living += change
+def _pools(folder: Path) -> Pools[Seed, Template, Access, Clone]:
+    return Pools(Folder(folder))
 
 
-_shared: dict[tuple[int, Path], _Shared] = {}
-_lock = threading.Lock()
+_shared = PerProcess(_pools, alive=lambda pools: pools.alive)
 
 
 def lease(
@@ -73,75 +73,12 @@ def lease(
         SnapshotError: If the seed's SQL fails.
         SandboxError: If there is no room, or no process starts.
     """
-    shared = _living(folder)
-    with shared.lock:
-        held = _held(shared, seed)
-        shared.count(held, 1)
-        if access not in held.pools:
-            make = partial(make_clone, shared.shelf, held.template, access)
-            held.pools[access] = WarmPool(make, size=pool_size, what="database")
-        pool = held.pools[access]
-    try:
-        clone = pool.lease()
-    except BaseException:
-        shared.count(held, -1)
-        raise
-    clone.when_closed(lambda: shared.count(held, -1))
-    return clone
+    return _shared.get(folder).lease(seed, access, pool_size=pool_size)
 
 
 def close_shelves() -> None:
     """End every pool and folder of this process; the next lease starts anew."""
-    with _lock:
-        for key in list(_shared):
-            shared = _shared.pop(key)
-            if key[0] == os.getpid():
-                _end(shared)
+    _shared.close()
 
 
-def _living(folder: Path) -> _Shared:
-    key = (os.getpid(), folder)
-    with _lock:
-        found = _shared.get(key)
-        if found is None or not found.shelf.nursery.alive:
-            if found is not None:
-                _end(found)
-            found = _shared[key] = _Shared(Shelf(folder))
-        return found
-
-
-def _held(shared: _Shared, seed: Seed) -> _Held:
-    """Return what there is of a seed, as the last that was asked for."""
-    held = shared.held.pop(seed.digest, None)
-    if held is None:
-        _make_room(shared)
-        held = _Held(shared.shelf.template(seed))
-    shared.held[seed.digest] = held
-    return held
-
-
-def _make_room(shared: _Shared) -> None:
-    """Let go of seeds that no episode plays."""
-    idle = [digest for digest, held in shared.held.items() if not held.living]
-    for digest in idle[: max(0, len(shared.held) - KEPT_SEEDS + 1)]:
-        held = shared.held.pop(digest)
-        held.close_pools()
-        shared.shelf.drop(held.template)
-
-
-def _end(shared: _Shared) -> None:
-    for held in shared.held.values():
-        with contextlib.suppress(WorldError):
-            held.close_pools()
-    with contextlib.suppress(WorldError):
-        shared.shelf.close()
-
-
-def _after_fork() -> None:
-    """A lock that another thread held at the fork would stay locked for ever."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 atexit.register(close_shelves)

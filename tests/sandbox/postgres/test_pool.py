@@ -9,10 +9,18 @@ import pytest
 from typing_extensions import override
 
 from rlvr_envs.errors import CallerError, SandboxError
+from rlvr_envs.sandbox.postgres.clone import Clone, make_clone
 from rlvr_envs.sandbox.postgres.cluster import Cluster
-from rlvr_envs.sandbox.postgres.pool import ClonePool
 from rlvr_envs.sandbox.postgres.roles import Access
 from rlvr_envs.sandbox.postgres.templates import Template, unless_busy
+from rlvr_envs.sandbox.warming import WarmPool
+
+
+def pool_of(template: Template, access: Access, *, size: int = 4) -> WarmPool[Clone]:
+    def make() -> Clone:
+        return make_clone(template.cluster.filler(), template, access)
+
+    return WarmPool(make, size=size, what="database")
 
 
 def test_sixteen_at_once_while_a_client_wants_the_template(
@@ -20,7 +28,7 @@ def test_sixteen_at_once_while_a_client_wants_the_template(
 ) -> None:
     cluster.settle()
     databases, roles = cluster.databases(), cluster.roles()
-    pool = ClonePool(shop, Access(), size=2)
+    pool = pool_of(shop, Access(), size=2)
     with pytest.raises(SandboxError, match="not currently accepting connections"):
         cluster.connect(shop.name)
 
@@ -41,7 +49,7 @@ def test_sixteen_at_once_while_a_client_wants_the_template(
 
 
 def test_clones_do_not_see_each_others_rows(cluster: Cluster, shop: Template) -> None:
-    pool = ClonePool(shop, Access(), size=1)
+    pool = pool_of(shop, Access(), size=1)
     first, second = pool.lease(), pool.lease()
 
     first.open_agent().execute("DELETE FROM orders")
@@ -56,7 +64,7 @@ def test_clones_do_not_see_each_others_rows(cluster: Cluster, shop: Template) ->
 def test_an_agent_cannot_enter_a_neighbours_database(
     cluster: Cluster, shop: Template
 ) -> None:
-    pool = ClonePool(shop, Access(), size=1)
+    pool = pool_of(shop, Access(), size=1)
     first, second = pool.lease(), pool.lease()
 
     with pytest.raises(SandboxError, match="permission denied for database"):
@@ -71,7 +79,7 @@ def test_who_writes_beside_the_agent_finds_a_session_ready(
     cluster: Cluster, shop: Template
 ) -> None:
     sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
-    pool = ClonePool(shop, Access(has_party=True), size=1)
+    pool = pool_of(shop, Access(has_party=True), size=1)
     clone = pool.lease()
     pool.rest()
     before = cluster.admin.execute(sessions, [cluster.party]).fetchone()
@@ -91,7 +99,7 @@ def test_who_writes_beside_the_agent_finds_a_session_ready(
 
 
 def test_a_closed_pool_leases_nothing(shop: Template) -> None:
-    pool = ClonePool(shop, Access())
+    pool = pool_of(shop, Access())
     pool.close()
 
     with pytest.raises(CallerError, match="closed"):
@@ -100,13 +108,13 @@ def test_a_closed_pool_leases_nothing(shop: Template) -> None:
 
 def test_a_pool_holds_at_least_one(shop: Template) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        ClonePool(shop, Access(), size=0)
+        pool_of(shop, Access(), size=0)
 
 
 def test_an_open_write_elsewhere_does_not_stop_new_clones_for_ever(
     cluster: Cluster, shop: Template
 ) -> None:
-    pool = ClonePool(shop, Access(transaction_timeout_s=0.5), size=1)
+    pool = pool_of(shop, Access(transaction_timeout_s=0.5), size=1)
     holder = pool.lease()
     agent = holder.open_agent()
     agent.execute("SET transaction_timeout = 0")
@@ -145,7 +153,7 @@ def test_a_failure_reaches_the_one_that_waits(cluster: Cluster) -> None:
         def clone_to(self, admin: object, name: str) -> None:
             raise SandboxError("no room")
 
-    pool = ClonePool(Broken(), Access())
+    pool = pool_of(Broken(), Access())
 
     for _ in range(2):
         with pytest.raises(SandboxError, match="no room"):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_envs.errors import SandboxError
+from rlvr_envs.sandbox.pooling import KEPT_SEEDS
 from rlvr_envs.sandbox.sqlite import sharing
 from rlvr_envs.sandbox.sqlite.clone import Access, Bounds
 from rlvr_envs.sandbox.sqlite.seeds import Seed
@@ -171,8 +172,8 @@ def test_sixteen_at_once() -> None:
 
 
 def test_fifty_cycles_leave_no_descriptor() -> None:
-    sharing.lease(SHOP, Access(), pool_size=1).close()
-    shelf = next(iter(sharing._shared.values())).shelf
+    first = sharing.lease(SHOP, Access(), pool_size=1)
+    first.close()
     counts = []
 
     for _ in range(50):
@@ -184,7 +185,7 @@ def test_fifty_cycles_leave_no_descriptor() -> None:
         counts.append(len(list(Path("/proc/self/fd").iterdir())))
 
     assert max(counts[25:]) <= max(counts[:25])
-    assert len(list(shelf.folder.glob("e*"))) <= 2
+    assert len(list(first._shelf.folder.glob("e*"))) <= 2
     sharing.close_shelves()
 
 
@@ -199,14 +200,14 @@ def test_a_seed_is_made_once() -> None:
 
 
 def test_seeds_that_nobody_plays_are_let_go() -> None:
-    seeds = [Seed(f"CREATE TABLE t{n} (a)") for n in range(sharing.KEPT_SEEDS + 3)]
+    seeds = [Seed(f"CREATE TABLE t{n} (a)") for n in range(KEPT_SEEDS + 3)]
     played = sharing.lease(seeds[0], Access(), pool_size=1)
 
     for seed in seeds[1:]:
         sharing.lease(seed, Access(), pool_size=1).close()
 
     shelf = played._shelf
-    assert len(list(shelf.folder.glob("*.db"))) == sharing.KEPT_SEEDS
+    assert len(list(shelf.folder.glob("*.db"))) == KEPT_SEEDS
     assert played.look().empty
     again = sharing.lease(seeds[1], Access(), pool_size=1)
     assert rows(again, "SELECT count(*) FROM t1") == [["0"]]
