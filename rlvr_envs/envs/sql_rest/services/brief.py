@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
 _NOISE = frozenset({"title", "responses", "summary"})
@@ -25,6 +26,12 @@ class BriefAPI(FastAPI):
         return {name: _brief(value) for name, value in parts.items()} | {
             "info": whole["info"]
         }
+
+
+class Body(BaseModel):
+    """What a request carries: these fields, of these types, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 Route = tuple[str, str, Callable[..., Any], int]

@@ -10,18 +10,18 @@ import json
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import FastAPI, Header, HTTPException, Query, Response
+from pydantic import Field
 
 from rlvr_envs.envs.sql_rest.services import messages
-from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
+from rlvr_envs.envs.sql_rest.services.brief import Body, Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
 from rlvr_envs.envs.sql_rest.services.dispatch_tables import (
     QUOTE,
     quote_request,
     tracking_url,
 )
-from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
+from rlvr_envs.envs.sql_rest.services.episode import Episode, Here, Row
 from rlvr_envs.envs.sql_rest.services.recorded import Reply, RpcError
 
 PAGE = 50
@@ -32,18 +32,8 @@ _BUSY = frozenset({429, 503})
 _RPC_STATUSES = {"NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429, "UNAVAILABLE": 503}
 
 
-async def _episode(request: Request) -> Episode:
-    episode: Episode = request.state.episode
-    return episode
-
-
-Here = Annotated[Episode, Depends(_episode)]
-
-
-class ParcelBody(BaseModel):
+class ParcelBody(Body):
     """The new status of a parcel, and what the customs ask for it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     status: Literal["IN_TRANSIT", "AT_CUSTOMS", "DELIVERED", "LOST"]
     duty_cents: Annotated[int, Field(ge=0, le=10_000_000)] | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends, Request
 from psycopg.rows import dict_row
 
 from rlvr_envs.envs.sql_rest.services.recorded import Recorded
@@ -80,3 +81,12 @@ class Episode:
         made = self.row(statement, *values.values())
         assert made is not None  # noqa: S101 (an insert returns its row)
         return made
+
+
+async def _of(request: Request) -> Episode:
+    episode: Episode = request.state.episode
+    return episode
+
+
+Here = Annotated[Episode, Depends(_of)]
+"""What a route takes to work on the episode of its request."""

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Query
 
 from rlvr_envs.envs.sql_rest.services.definition import Definition
-from rlvr_envs.envs.sql_rest.services.episode import Episode
+from rlvr_envs.envs.sql_rest.services.episode import Episode, Here
 
 Entry = Mapping[str, Any]
-
-
-def _episode(request: Request) -> Episode:
-    episode: Episode = request.state.episode
-    return episode
 
 
 def _pages(episode: Episode) -> Sequence[Sequence[Entry]]:
@@ -29,19 +24,19 @@ def _build() -> FastAPI:
 
     @app.get("/entries", operation_id="list_entries")
     async def list_entries(
-        request: Request, page: Annotated[int, Query(ge=1)] = 1
+        here: Here, page: Annotated[int, Query(ge=1)] = 1
     ) -> dict[str, Any]:
         """List entries, oldest first; `next` is the path of the page that follows."""
-        pages = _pages(_episode(request))
+        pages = _pages(here)
         if page > len(pages):
             raise HTTPException(404, f"There are {len(pages)} pages.")
         following = f"/entries?page={page + 1}" if page < len(pages) else None
         return {"page": page, "entries": pages[page - 1], "next": following}
 
     @app.get("/entries/{entry_id}", operation_id="get_entry")
-    async def get_entry(request: Request, entry_id: str) -> Entry:
+    async def get_entry(here: Here, entry_id: str) -> Entry:
         """Return one entry."""
-        for page in _pages(_episode(request)):
+        for page in _pages(here):
             for entry in page:
                 if entry["id"] == entry_id:
                     return entry

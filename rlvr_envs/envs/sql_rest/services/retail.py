@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import FastAPI, HTTPException, Query
+from pydantic import Field
 
 from rlvr_envs.envs.sql_rest.services import retail_rules as rules
 from rlvr_envs.envs.sql_rest.services import retail_views as views
-from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
+from rlvr_envs.envs.sql_rest.services.brief import Body, Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
-from rlvr_envs.envs.sql_rest.services.episode import Episode
+from rlvr_envs.envs.sql_rest.services.episode import Here
 from rlvr_envs.envs.sql_rest.services.retail_sums import calculated
 
-
-async def _episode(request: Request) -> Episode:
-    episode: Episode = request.state.episode
-    return episode
-
-
-Here = Annotated[Episode, Depends(_episode)]
 Line = Annotated[str, Field(max_length=200)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class AddressBody(_Body):
+class AddressBody(Body):
     """A whole address; the second line may be empty."""
 
     address1: Line
@@ -40,40 +29,40 @@ class AddressBody(_Body):
     zip: Line
 
 
-class CancellationBody(_Body):
+class CancellationBody(Body):
     """Why an order is cancelled."""
 
     reason: Literal["no longer needed", "ordered by mistake"]
 
 
-class PaymentBody(_Body):
+class PaymentBody(Body):
     """The customer's payment method that is to pay instead."""
 
     payment_method_id: Name
 
 
-class SwapBody(_Body):
+class SwapBody(Body):
     """One item of an order, and the item that takes its place."""
 
     item_id: Name
     new_item_id: Name
 
 
-class SwapsBody(_Body):
+class SwapsBody(Body):
     """All items to be swapped, and what pays or receives the difference."""
 
     items: Annotated[list[SwapBody], Field(min_length=1, max_length=100)]
     payment_method_id: Name
 
 
-class ReturnBody(_Body):
+class ReturnBody(Body):
     """All items to be returned (one that came twice may stand twice)."""
 
     item_ids: Annotated[list[Name], Field(min_length=1, max_length=100)]
     payment_method_id: Name
 
 
-class TransferBody(_Body):
+class TransferBody(Body):
     """What the human agent has to know."""
 
     summary: Annotated[str, Field(min_length=1, max_length=5000)]

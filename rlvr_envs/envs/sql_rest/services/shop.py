@@ -6,61 +6,51 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import FastAPI, Header, HTTPException, Query, Response
+from pydantic import Field
 
 from rlvr_envs.envs.sql_rest.services import strict_json
-from rlvr_envs.envs.sql_rest.services.brief import Route, brief_app
+from rlvr_envs.envs.sql_rest.services.brief import Body, Route, brief_app
 from rlvr_envs.envs.sql_rest.services.definition import Definition
-from rlvr_envs.envs.sql_rest.services.episode import Episode, Row
+from rlvr_envs.envs.sql_rest.services.episode import Episode, Here, Row
 from rlvr_envs.envs.sql_rest.services.shop_payments import pay_back
 
 PAGE = 50
 """Most rows of one page."""
 
 
-async def _episode(request: Request) -> Episode:
-    episode: Episode = request.state.episode
-    return episode
-
-
-Here = Annotated[Episode, Depends(_episode)]
 Cents = Annotated[int, Field(gt=0, le=10_000_000)]
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class RefundBody(_Body):
+class RefundBody(Body):
     """A refund; the reason is a word of the policy."""
 
     cents: Cents
     reason: Words
 
 
-class ReplacementBody(_Body):
+class ReplacementBody(Body):
     """Another item, sent in place of the one that came."""
 
     sku: Words
     quantity: Annotated[int, Field(gt=0, le=100)] = 1
 
 
-class CreditBody(_Body):
+class CreditBody(Body):
     """Store credit for the customer of an order."""
 
     cents: Cents
     reason: Words
 
 
-class NoteBody(_Body):
+class NoteBody(Body):
     """An internal note."""
 
     body: Words
 
 
-class ApprovalBody(_Body):
+class ApprovalBody(Body):
     """What a supervisor is asked to allow."""
 
     operation: Literal["create_refund", "create_credit", "create_replacement"]
@@ -69,14 +59,14 @@ class ApprovalBody(_Body):
     reason: Words
 
 
-class NotificationBody(_Body):
+class NotificationBody(Body):
     """Which webhook is sent, about which order."""
 
     event: Literal["order.refunded", "order.replaced", "order.credited"]
     order_id: int
 
 
-class StatusBody(_Body):
+class StatusBody(Body):
     """The new status of an order."""
 
     status: Literal["PAID", "SHIPPED", "DELIVERED", "CANCELLED"]
