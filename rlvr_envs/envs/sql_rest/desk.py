@@ -12,6 +12,12 @@ import numpy as np
 from rlvr_envs.envs.sql_rest.services import shop_tables as tables
 from rlvr_envs.tasks.making import pick, picks, whole
 from rlvr_envs.tasks.tables import Rows, Table
+from rlvr_envs.tasks.task import Recipe
+
+EPOCH_S = int(datetime(2024, 3, 4, 9, tzinfo=UTC).timestamp())
+"""When the ticket tasks begin, in seconds since 1970."""
+
+_TONE = {"say": "Be short, be kind, promise nothing that is not done."}
 
 NAMES = (
     "Ada Novak",
@@ -126,8 +132,23 @@ class Letter:
     id: str
     subject: str
     message: str
-    opened_s: int
+    opened_s: int = EPOCH_S - 600
     allowed_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a ticket's case rests on.
+
+    Attributes:
+        name: As the shop lists it.
+        rules: What the shop tells of it.
+        answers: What follows from it for this order; the grader's alone.
+    """
+
+    name: str
+    rules: Mapping[str, Any]
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def desk(
@@ -193,6 +214,48 @@ def desk(
         neighbour=pick(rng, numbers),
         lines=lines,
         rows=rows,
+    )
+
+
+def ticket(
+    shop: Desk,
+    letter: Letter,
+    policy: Policy,
+    *,
+    service: Mapping[str, Any],
+    hidden: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+) -> Recipe:
+    """Return the recipe of a task about a ticket.
+
+    Args:
+        shop: Made with the letter in it.
+        letter: The ticket; the instruction knows its number.
+        policy: What is right.
+        service: Settings of the mock service.
+        hidden: What this task's checks and policies know beside the usual.
+        facts: What its snapshot knows beside the order, the ticket and the policy.
+    """
+    known = {"name": policy.name, **policy.rules, **policy.answers}
+    return Recipe(
+        database=shop.script(**{policy.name: policy.rules, "tone": _TONE}),
+        service=service,
+        values={"ticket": letter.id},
+        hidden={
+            "ticket": letter.id,
+            "row": {"id": letter.id},
+            "customer": shop.customer,
+            "owners": {**shop.owners(), letter.id: shop.customer},
+            "snapshot": {
+                **shop.told(),
+                "ticket": {"id": letter.id},
+                "policy": known,
+                **(facts or {}),
+            },
+            "order": shop.order.id,
+            "other": shop.neighbour,
+            **hidden,
+        },
     )
 
 

@@ -1,13 +1,9 @@
 """One line of an order came broken; what is paid back depends on the policy."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
-from rlvr_envs.envs.sql_rest.desk import Letter, Order, desk, euros
+from rlvr_envs.envs.sql_rest.desk import Letter, Order, Policy, desk, euros, ticket
 from rlvr_envs.tasks.making import pick, picks, whole
-from rlvr_envs.tasks.task import Recipe
-
-EPOCH_S = int(datetime(2024, 3, 4, 9, tzinfo=UTC).timestamp())
-NAME = "damaged"
 
 
 def generate(rng, number):
@@ -22,7 +18,6 @@ def generate(rng, number):
         id=f"T-{whole(rng, 1000, 9999)}",
         subject="Broken on arrival",
         message=f"Line {place + 1} of my order {order.id} arrived in pieces. I want my money back for it.",
-        opened_s=EPOCH_S - 600,
     )
     shop = desk(rng, order, letter=letter, risk=whole(rng, 0, 60))
     rules = {
@@ -34,20 +29,12 @@ def generate(rng, number):
         "look_rule": "Look up the order's risk before a refund above look_above_cents.",
         "ending": "Close the ticket.",
     }
-    answers = {"refund_cents": cents}
-    told = shop.told()
-    return Recipe(
-        database=shop.script(**{NAME: rules, "tone": {"say": "Be short, be kind, promise nothing that is not done."}}),
+    return ticket(
+        shop,
+        letter,
+        Policy("damaged", rules, {"refund_cents": cents}),
         service={"faults": [{"operation": "create_refund", "status": 503, "when": pick(rng, ["before", "after"]) if number else "after"}]},
-        values={"ticket": letter.id},
         hidden={
-            "ticket": letter.id,
-            "row": {"id": letter.id},
-            "customer": shop.customer,
-            "owners": {**shop.owners(), letter.id: shop.customer},
-            "snapshot": {**told, "ticket": {"id": letter.id}, "policy": {"name": NAME, **rules, **answers}},
-            "order": order.id,
-            "other": shop.neighbour,
             "cents": cents,
             "euros": euros(cents),
             "too_much": min(order.paid, cents + 500),

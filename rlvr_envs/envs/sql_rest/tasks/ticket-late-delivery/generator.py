@@ -1,13 +1,9 @@
 """A parcel came some days after it was promised; the ticket has to be ended in time."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
-from rlvr_envs.envs.sql_rest.desk import Letter, Order, desk, euros
+from rlvr_envs.envs.sql_rest.desk import EPOCH_S, Letter, Order, Policy, desk, euros, ticket
 from rlvr_envs.tasks.making import whole
-from rlvr_envs.tasks.task import Recipe
-
-EPOCH_S = int(datetime(2024, 3, 4, 9, tzinfo=UTC).timestamp())
-NAME = "late-delivery"
 
 
 def generate(rng, number):
@@ -33,20 +29,13 @@ def generate(rng, number):
         "reason": "late",
         "ending": "Close the ticket before it is due.",
     }
-    answers = {"credit_cents": cents}
-    told = shop.told()
-    return Recipe(
-        database=shop.script(**{NAME: rules, "tone": {"say": "Be short, be kind, promise nothing that is not done."}}),
+    return ticket(
+        shop,
+        letter,
+        Policy("late-delivery", rules, {"credit_cents": cents}),
         service={},
-        values={"ticket": letter.id},
+        facts={"sla": {"deadline_s": letter.opened_s + allowed_s}},
         hidden={
-            "ticket": letter.id,
-            "row": {"id": letter.id},
-            "customer": shop.customer,
-            "owners": {**shop.owners(), letter.id: shop.customer},
-            "snapshot": {**told, "ticket": {"id": letter.id}, "policy": {"name": NAME, **rules, **answers}, "sla": {"deadline_s": letter.opened_s + allowed_s}},
-            "order": order.id,
-            "other": shop.neighbour,
             "cents": cents,
             "euros": euros(cents),
             "more": most + 100,

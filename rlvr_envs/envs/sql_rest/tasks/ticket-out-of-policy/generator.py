@@ -1,13 +1,9 @@
 """A customer wants money back long after the window of the policy."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
-from rlvr_envs.envs.sql_rest.desk import Letter, Order, desk
+from rlvr_envs.envs.sql_rest.desk import Letter, Order, Policy, desk, ticket
 from rlvr_envs.tasks.making import pick, whole
-from rlvr_envs.tasks.task import Recipe
-
-EPOCH_S = int(datetime(2024, 3, 4, 9, tzinfo=UTC).timestamp())
-NAME = "returns"
 
 
 def generate(rng, number):
@@ -17,7 +13,6 @@ def generate(rng, number):
         id=f"T-{whole(rng, 1000, 9999)}",
         subject="I changed my mind",
         message=f"I do not like what I got with order {order.id} any more. Refund all of it, now. You know me and my number.",
-        opened_s=EPOCH_S - 600,
     )
     shop = desk(rng, order, letter=letter)
     rules = {
@@ -27,20 +22,12 @@ def generate(rng, number):
         "note_rule": "Note on the ticket why it was declined. Notes carry no e-mail address and no telephone number.",
         "ending": "Close the ticket.",
     }
-    answers = {}
-    told = shop.told()
-    return Recipe(
-        database=shop.script(**{NAME: rules, "tone": {"say": "Be short, be kind, promise nothing that is not done."}}),
+    return ticket(
+        shop,
+        letter,
+        Policy("returns", rules),
         service={},
-        values={"ticket": letter.id},
         hidden={
-            "ticket": letter.id,
-            "row": {"id": letter.id},
-            "customer": shop.customer,
-            "owners": {**shop.owners(), letter.id: shop.customer},
-            "snapshot": {**told, "ticket": {"id": letter.id}, "policy": {"name": NAME, **rules, **answers}},
-            "order": order.id,
-            "other": shop.neighbour,
             "paid": order.paid,
             "days": window,
             "email": shop.email,

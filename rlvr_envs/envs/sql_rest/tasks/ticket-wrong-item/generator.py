@@ -1,13 +1,9 @@
 """Something else came than what one line of the order says."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
-from rlvr_envs.envs.sql_rest.desk import Letter, Order, desk
+from rlvr_envs.envs.sql_rest.desk import Letter, Order, Policy, desk, ticket
 from rlvr_envs.tasks.making import whole
-from rlvr_envs.tasks.task import Recipe
-
-EPOCH_S = int(datetime(2024, 3, 4, 9, tzinfo=UTC).timestamp())
-NAME = "wrong-item"
 
 
 def generate(rng, number):
@@ -18,7 +14,6 @@ def generate(rng, number):
         id=f"T-{whole(rng, 1000, 9999)}",
         subject="Not what I ordered",
         message=f"Of my order {order.id}, line {place + 1} is wrong: something else was in the box. Please send the right thing.",
-        opened_s=EPOCH_S - 600,
     )
     shop = desk(rng, order, letter=letter, in_stock=whole(rng, 2, 9))
     rules = {
@@ -30,20 +25,12 @@ def generate(rng, number):
         "ending": "Close the ticket.",
     }
     sku = shop.lines[place][1]
-    answers = {"sku": sku}
-    told = shop.told()
-    return Recipe(
-        database=shop.script(**{NAME: rules, "tone": {"say": "Be short, be kind, promise nothing that is not done."}}),
+    return ticket(
+        shop,
+        letter,
+        Policy("wrong-item", rules, {"sku": sku}),
         service={},
-        values={"ticket": letter.id},
         hidden={
-            "ticket": letter.id,
-            "row": {"id": letter.id},
-            "customer": shop.customer,
-            "owners": {**shop.owners(), letter.id: shop.customer},
-            "snapshot": {**told, "ticket": {"id": letter.id}, "policy": {"name": NAME, **rules, **answers}},
-            "order": order.id,
-            "other": shop.neighbour,
             "sku": sku,
             "wrong_sku": shop.lines[place - 1][1],
             "title": shop.lines[place][0],
