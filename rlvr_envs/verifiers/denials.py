@@ -70,6 +70,7 @@ _HARNESS, _SHADOW = TamperCode.HARNESS_TAMPER, TamperCode.SCHEMA_SHADOW
 
 _SQLITE = (
     Denial(r"denied to ATTACH a file$", _ESCAPE, "a file of the machine"),
+    Denial(r"denied to DETACH a file$", _ESCAPE, "another file"),
     Denial(
         r"denied for function (load_extension|readfile|writefile|edit|lsdir)$",
         _ESCAPE,
@@ -81,8 +82,8 @@ _SQLITE = (
         "a folder of the machine",
     ),
     Denial(
-        r'denied to set parameter "(writable_schema|schema_version)"$'
-        r"|^table sqlite_(schema|master) may not be modified$",
+        r'denied to set parameter "(writable_schema|trusted_schema|schema_version)"$'
+        r"|^table sqlite_\w+ may not be modified$",
         _SHADOW,
         "the catalogue",
     ),
@@ -111,7 +112,6 @@ DENIALS = (
         _ESCAPE,
         "an untrusted language",
     ),
-    Denial(r"denied to (ATTACH|DETACH) a file", _ESCAPE, "another file"),
     Denial(r"access to library ", _ESCAPE, "a library of the server"),
     Denial(
         r"denied to create (foreign-data wrapper|subscription|tablespace)",
@@ -131,22 +131,6 @@ DENIALS = (
         "power over roles",
     ),
     Denial(r"denied to (reassign objects|drop objects)", _PRIV, "power over roles"),
-    Denial(
-        r'denied to set parameter "(writable_schema|trusted_schema)"',
-        _SHADOW,
-        "the catalogue",
-    ),
-    Denial(
-        r"denied for table sqlite_db|table sqlite_\w+ may not be modified",
-        _SHADOW,
-        "the catalogue",
-    ),
-    Denial(
-        r"denied to (ALTER|DROP|CREATE) (TABLE|VIEW|TRIGGER) ",
-        _SHADOW,
-        "another's object",
-        certain=False,
-    ),
     Denial(rf'denied to set parameter "({_MIGHTY})"', _PRIV, "a superuser's setting"),
     Denial(r"denied to set parameter ", _PRIV, "a superuser's setting", certain=False),
     Denial(
