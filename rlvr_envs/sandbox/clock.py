@@ -77,7 +77,8 @@ def _pinned() -> tuple[Path, str]:
     """Return libfaketime's file and the layer's digest; read once a process."""
     faketime = _faketime()
     sources = [path.read_bytes() for path in _PIN]
-    return faketime, digest_of([*sources, faketime.read_bytes(), *_FLAGS])
+    code = [*sources, faketime.read_bytes()]
+    return faketime, digest_of([*code, *_FLAGS, HARNESS_FOLDER])
 
 
 def _faketime() -> Path:
@@ -104,6 +105,7 @@ def _build(folder: Path, faketime: Path) -> None:
     names = [f"{INSIDE}/libfaketime.so.1", f"{INSIDE}/libpin.so"]
     (etc / "ld.so.preload").write_text("\n".join(names) + "\n")
     (etc / "faketimerc").symlink_to(f"{HARNESS_FOLDER}/{CLOCK_FILE}")
+    (fresh / HARNESS_FOLDER.lstrip("/")).mkdir(parents=True)  # a mount point ready made
     for path in [fresh, *sorted(fresh.rglob("*"))]:
         os.utime(path, (0, 0), follow_symlinks=False)
     try:

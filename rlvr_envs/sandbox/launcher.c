@@ -193,6 +193,8 @@ static void reset_signals(void)
 int main(int argc, char **argv)
 {
     reset_signals();
+    if (argc == 1)
+        find_unreadable();
     if (argc == 1 && strcmp(argv[0], "brok") == 0)
         return broker(argv[0]) < 0;
     if (argc == 1)

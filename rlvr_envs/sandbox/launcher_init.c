@@ -59,9 +59,9 @@ static int drop_capabilities(void)
     uint64_t kept = 0;
     for (size_t i = 0; i < COUNT(kept_capabilities); i++)
         kept |= 1ull << kept_capabilities[i];
-    for (int cap = 0; cap < 64; cap++)
-        if (!(kept >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-            return failed("dropping capabilities");
+    for (int cap = 0; cap < 64 && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        if (!(kept >> cap & 1))
+            TRY(prctl(PR_CAPBSET_DROP, cap, 0, 0, 0), "dropping capabilities");
     TRY(set_capabilities(kept & permitted_capabilities()), "dropping capabilities");
     return 0;
 }

@@ -107,11 +107,18 @@ static int do_folder(struct packet *p)
     char *path = field(p);
     mode_t mode = strtol(field(p), NULL, 8);
     int user = number(p);
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+    if (mkdir(path, mode) < 0)
         return failed("making a folder");
     TRY(chown(path, user, user), "owning a folder");
-    TRY(chmod(path, mode), "making a folder");
     return age(path);
+}
+
+/* stage NAME: a folder that mounts will cover; one that is there already will do. */
+static int do_stage(struct packet *p)
+{
+    if (mkdir(field(p), 0755) < 0 && errno != EEXIST)
+        return failed("making a folder");
+    return 0;
 }
 
 /* mount TYPE TARGET FLAGS OPTIONS */
@@ -136,9 +143,8 @@ static int do_node(struct packet *p)
 {
     char *path = field(p);
     int major_ = number(p), minor_ = number(p), user = number(p);
-    TRY(mknod(path, S_IFCHR | 0600, makedev(major_, minor_)), "making a device");
+    TRY(mknod(path, S_IFCHR | 0666, makedev(major_, minor_)), "making a device");
     TRY(chown(path, user, user), "making a device");
-    TRY(chmod(path, 0666), "making a device");
     return age(path);
 }
 
@@ -234,14 +240,12 @@ static int find_in_layers(const char *path, int layers, struct stat *info)
     return 0;
 }
 
-/* One more part of a mount point, looking like what it covers. */
-static int add_point_part(const char *path, int layers, int user)
+/* Let a part of a mount point look like what it covers. */
+static int finish_point_part(const char *path, int layers, int user)
 {
     char full[PATH_MAX + 32];
     struct stat info;
     snprintf(full, sizeof full, "s/%s", path);
-    if (mkdir(full, 0755) < 0 && errno != EEXIST)
-        return failed("making a mount point");
     if (!find_in_layers(path, layers, &info)) {
         TRY(chown(full, user, user), "making a mount point");
         return age(full);
@@ -251,24 +255,47 @@ static int add_point_part(const char *path, int layers, int user)
     return finish_copy(AT_FDCWD, full, &info);
 }
 
+/* Make a part; 1 if it is new. */
+static int add_point_part(const char *path, int layers, int user)
+{
+    char full[PATH_MAX + 32];
+    snprintf(full, sizeof full, "s/%s", path);
+    if (mkdir(full, 0755) < 0) {
+        if (errno == EEXIST)
+            return 0;
+        return failed("making a mount point");
+    }
+    return finish_point_part(path, layers, user) < 0 ? -1 : 1;
+}
+
+/* Do that for every folder above a path, the topmost first; -1 or whether any was new. */
+static int each_parent(const char *path, int layers, int user, int (*act)(const char *, int, int))
+{
+    char part[PATH_MAX];
+    int sum = 0;
+    for (size_t at = strcspn(path, "/"); path[at]; at += 1 + strcspn(path + at + 1, "/")) {
+        snprintf(part, sizeof part, "%.*s", (int)at, path);
+        int code = act(part, layers, user);
+        TRY(code, NULL);
+        sum |= code;
+    }
+    return sum;
+}
+
 /* point PATH LAYERS USER KIND: a mount point in the layer of mount points. */
 static int do_point(struct packet *p)
 {
-    char *path = field(p);
+    char *path = field(p), full[PATH_MAX + 32];
     int layers = number(p), user = number(p);
     int file = strcmp(field(p), "file") == 0;
-    char part[PATH_MAX], full[PATH_MAX + 32];
     snprintf(full, sizeof full, "s/%s", path);
-    for (int again = 0; again < 2; again++) { /* what is made below a folder ages it */
-        for (size_t at = strcspn(path, "/"); path[at]; at += 1 + strcspn(path + at + 1, "/")) {
-            snprintf(part, sizeof part, "%.*s", (int)at, path);
-            TRY(add_point_part(part, layers, user), NULL);
-        }
-        if (file)
-            TRY(write_file(full, "", 0, 0644), "making a mount point");
-        else
-            TRY(add_point_part(path, layers, user), NULL);
-    }
+    TRY(each_parent(path, layers, user, add_point_part), NULL);
+    if (file)
+        TRY(write_file(full, "", 0, 0644), "making a mount point");
+    else
+        TRY(add_point_part(path, layers, user), NULL);
+    /* what was made below a folder has aged it */
+    TRY(each_parent(path, layers, user, finish_point_part), NULL);
     return 0;
 }
 
@@ -337,7 +364,8 @@ struct verb {
 
 static const struct verb verbs[] = {
     {"owner", do_owner}, {"remove", do_remove}, {"hull", do_hull}, {"join", do_join},
-    {"ids", do_ids}, {"birth", do_birth}, {"age", do_age}, {"room", do_room}, {"folder", do_folder}, {"mount", do_mount},
+    {"ids", do_ids}, {"birth", do_birth}, {"age", do_age}, {"room", do_room}, {"folder", do_folder},
+    {"stage", do_stage}, {"mount", do_mount},
     {"unmount", do_unmount}, {"node", do_node}, {"link", do_link}, {"file", do_file},
     {"tree", do_tree}, {"attach", do_attach}, {"like", do_like}, {"point", do_point},
     {"go", do_go}, {"copy", do_copy}, {"times", do_times}, {"replace", do_replace},
@@ -405,7 +433,7 @@ static int supervise(void)
     if (chdir("/") < 0)
         return -1;
     setsid();
-    umask(022);
+    umask(0);
     int code = unshare(CLONE_NEWNS);
     if (code == 0)
         code = mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);

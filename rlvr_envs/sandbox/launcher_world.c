@@ -8,41 +8,71 @@
  * those of the sandbox's user namespace alone.
  */
 
-static const char *masked[] = {
-    "acpi", "asound", "bus", "cmdline", "config.gz", "diskstats", "driver", "dynamic_debug",
-    "fs", "interrupts", "iomem", "ioports", "irq", "kallsyms", "kcore", "key-users", "keys",
-    "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "mdstat", "modules",
-    "mtrr", "pagetypeinfo", "pressure", "sched_debug", "schedstat", "scsi", "slabinfo",
-    "softirqs", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo",
-    "vmstat", "zoneinfo", "buddyinfo", "partitions", "swaps", "cgroups", "version_signature"};
+/* Of /proc: what tells of the host, as far as anybody inside could read it. */
+struct mask {
+    const char *name;
+    int folder, unreadable;
+};
 
-static int bind_over(const char *source, const char *target, unsigned long flags)
+static struct mask masks[] = {
+    {"acpi", 1}, {"asound", 1}, {"bus", 1}, {"cmdline"}, {"config.gz"}, {"diskstats"},
+    {"driver", 1}, {"dynamic_debug", 1}, {"fs", 1}, {"interrupts"}, {"iomem"}, {"ioports"},
+    {"irq", 1}, {"kallsyms"}, {"kcore"}, {"key-users"}, {"keys"}, {"kmsg"}, {"kpagecgroup"},
+    {"kpagecount"}, {"kpageflags"}, {"latency_stats"}, {"mdstat"}, {"modules"}, {"mtrr"},
+    {"pagetypeinfo"}, {"pressure", 1}, {"sched_debug"}, {"schedstat"}, {"scsi", 1},
+    {"slabinfo"}, {"softirqs"}, {"sysrq-trigger"}, {"timer_list"}, {"timer_stats"},
+    {"vmallocinfo"}, {"vmstat"}, {"zoneinfo"}, {"buddyinfo"}, {"partitions"}, {"swaps"},
+    {"cgroups"}, {"version_signature"}};
+
+/* What only the host's root may open stays shut: no id inside maps to it. Each mount
+ * costs every sandbox time and memory, so this is found out once, before the clones. */
+static void find_unreadable(void)
 {
-    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return errno == ENOENT ? 0 : -1;
-    if (!flags)
-        return 0;
-    return mount(NULL, target, NULL, MS_BIND | MS_REMOUNT | flags, NULL);
+    for (size_t i = 0; i < COUNT(masks); i++) {
+        char path[PATH_MAX];
+        struct stat info;
+        snprintf(path, sizeof path, "/proc/%s", masks[i].name);
+        masks[i].unreadable = lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+                              info.st_uid == 0 && info.st_gid == 0 && !(info.st_mode & 07);
+    }
 }
 
 enum { SEALED = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC };
 
+/* A read-only mount of a folder upon itself; what is bound from it is read-only too. */
+static int seal(const char *folder)
+{
+    TRY(mount(folder, folder, NULL, MS_BIND, NULL), "sealing a folder");
+    TRY(mount(NULL, folder, NULL, MS_BIND | MS_REMOUNT | SEALED, NULL), "sealing a folder");
+    return 0;
+}
+
+/* What this kernel does not have needs no cover: still 0. */
+static int cover(const char *source, const char *target)
+{
+    return mount(source, target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT ? -1 : 0;
+}
+
 static int mask_proc(void)
 {
+    static const char *covers[] = {"r/dev/null", "e"};
     char path[PATH_MAX];
-    struct stat info;
-    for (size_t i = 0; i < COUNT(masked); i++) {
-        snprintf(path, sizeof path, "r/proc/%s", masked[i]);
-        if (lstat(path, &info) < 0)
+    TRY(seal("e"), NULL);
+    for (size_t i = 0; i < COUNT(masks); i++) {
+        if (masks[i].unreadable)
             continue;
-        int folder = S_ISDIR(info.st_mode);
-        TRY(bind_over(folder ? "e" : "r/dev/null", path, folder ? SEALED : 0), "masking /proc");
+        snprintf(path, sizeof path, "r/proc/%s", masks[i].name);
+        int code = cover(covers[masks[i].folder], path);
+        if (code < 0 && errno == ENOTDIR) /* another kernel: a file there, a folder here */
+            code = cover(covers[!masks[i].folder], path);
+        TRY(code, "masking /proc");
     }
     return 0;
 }
 
 static int show_in_proc(void)
 {
+    TRY(seal("p"), NULL);
     DIR *folder = opendir("p");
     if (!folder)
         return failed("listing the files for /proc");
@@ -55,7 +85,7 @@ static int show_in_proc(void)
         snprintf(target, sizeof target, "r/proc/%s", entry->d_name);
         for (char *c = target; *c; c++)
             *c = *c == '!' ? '/' : *c;
-        TRY(bind_over(source, target, SEALED), "showing a file in /proc");
+        TRY(cover(source, target), "showing a file in /proc");
     }
     closedir(folder);
     return 0;
@@ -68,7 +98,7 @@ static int mount_kernel_files(void)
               "newinstance,ptmxmode=0666,mode=0620,gid=5"), "mounting /dev/pts");
     poke("r/proc/sys/net/ipv4/ping_group_range", "0 65535");
     poke("r/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    TRY(bind_over("r/proc/sys", "r/proc/sys", SEALED), "sealing /proc/sys");
+    TRY(seal("r/proc/sys"), NULL);
     TRY(show_in_proc(), NULL);
     return mask_proc();
 }

@@ -5,7 +5,7 @@ sandbox and works below it with relative names, so that what a process inside
 reads in its mount table names neither a task nor the host's folders:
 
     u w      writable layer and overlayfs's work folder
-    s        layer of mount points, on top of the image, under the writable one
+    s        layer of mount points that the image lacks, on top of it, under the writable
     l0 l1    the snapshot's layers, the base first
     r        the merged root              h   the harness folder, writable here
     p e      files and an empty folder shown in /proc
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rlvr_envs.confinement import Limits
 from rlvr_envs.records import Layer
@@ -30,6 +30,7 @@ from rlvr_envs.sandbox.base import (
 from rlvr_envs.sandbox.idmaps import IDS, IdMaps
 from rlvr_envs.sandbox.procfiles import epoch_of, proc_files
 from rlvr_envs.sandbox.wire import Packet
+from rlvr_envs.snapshots.overlay import is_opaque
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND = 32, 4096
@@ -103,9 +104,9 @@ def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:
     packet.add("birth", epoch_of(spec))
     _room(packet, spec.confinement.limits, room, len(layers))
     _layers(packet, layers, base, maps, "l")
-    _mount_points(packet, spec)
-    packet.add("like", f"l{len(layers) - 1}", "u", "like", f"l{len(layers) - 1}", "s")
-    lower = _lower(["s"], "l", len(layers))
+    top = _mount_points(packet, spec)
+    packet.add("like", f"l{len(layers) - 1}", "u")
+    lower = _lower(top, "l", len(layers))
     options = f"lowerdir={lower},upperdir=u,workdir=w,{_OVERLAY}"
     packet.add("mount", "overlay", "r", MS_NOSUID | MS_NODEV, options)
     _devices(packet, base)
@@ -115,7 +116,7 @@ def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:
         packet.add("tree", ids, bind.source, f"r/{_inside(bind.target)}")
     for name, text in proc_files(spec).items():
         packet.add("file", f"p/{name.replace('/', '!')}", "444", base, text)
-    packet.add("age", "r/dev", "age", "h")
+    packet.add("age", "r/dev", "age", "h", "age", "e")
     packet.add("go", room, spec.hostname)
 
 
@@ -127,7 +128,7 @@ def attachment(packet: Packet, bind: Bind, base: int, maps: IdMaps) -> None:
 
 def frozen_view(packet: Packet, layer_count: int) -> None:
     """Append what shows the final root read-only at ``f``; after `unmerge`."""
-    packet.add("folder", "f", "755", 0)
+    packet.add("stage", "f")
     options = f"lowerdir={_lower(['u'], 'l', layer_count)},{_OVERLAY}"
     packet.add("mount", "overlay", "f", _SEALED, options)
 
@@ -140,10 +141,10 @@ def verifier_view(
     An overlay cannot be idmapped, so its layers are.
     """
     _layers(packet, layers, VERIFIER_IDS, maps, "k")
-    packet.add("folder", "ku", "755", 0)
+    packet.add("stage", "ku")
     moved = packet.place(maps.between(AGENT_IDS, VERIFIER_IDS))
     packet.add("tree", moved, upper, "ku")
-    packet.add("folder", "g", "755", 0)
+    packet.add("stage", "g")
     options = f"lowerdir={_lower(['ku'], 'k', len(layers))},{_OVERLAY}"
     packet.add("mount", "overlay", "g", _SEALED, options)
 
@@ -157,7 +158,7 @@ def storage(packet: Packet, limits: Limits, room: Path, source: Path) -> None:
 def probe(packet: Packet, room: Path, folder: Path, maps: IdMaps) -> None:
     """Append a small overlay over an idmapped folder, to see whether it can be had."""
     _room(packet, Limits(), room, 1)
-    packet.add("folder", "l0", "755", 0)
+    packet.add("stage", "l0")
     packet.add("tree", packet.place(maps.between(0, AGENT_IDS)), folder, "l0")
     options = f"lowerdir=l0,upperdir=u,workdir=w,{_OVERLAY}"
     packet.add("mount", "overlay", "r", MS_NOSUID | MS_NODEV, options)
@@ -172,9 +173,9 @@ def _room(packet: Packet, limits: Limits, room: Path, layers: int) -> None:
     options = f"size={limits.disk_bytes},nr_inodes={inodes},mode=755"
     packet.add("room", room, options)
     for name in ("u", "w", "s", "r", "h", "p", "e", "f", "g", "ku"):
-        packet.add("folder", name, "755", 0)
+        packet.add("stage", name)
     for number in range(layers):
-        packet.add("folder", f"k{number}", "755", 0)
+        packet.add("stage", f"k{number}")
 
 
 def _layers(
@@ -183,7 +184,7 @@ def _layers(
     for number, layer in enumerate(layers):
         stored = AGENT_IDS if layer.shifted else 0
         ids = packet.place(maps.between(stored, base))
-        packet.add("folder", f"{prefix}{number}", "755", 0)
+        packet.add("stage", f"{prefix}{number}")
         packet.add("tree", ids, layer.path, f"{prefix}{number}")
 
 
@@ -191,18 +192,46 @@ def _lower(top: list[str], prefix: str, count: int) -> str:
     return ":".join([*top, *(f"{prefix}{n}" for n in reversed(range(count)))])
 
 
-def _mount_points(packet: Packet, spec: SandboxSpec) -> None:
-    layers = len(spec.snapshot.layers)
+def _mount_points(packet: Packet, spec: SandboxSpec) -> list[str]:
+    """Append what makes the missing mount points; return the layer that has them."""
+    layers = spec.snapshot.layers
     folders = ["proc", "dev", "sys", _inside(HARNESS_FOLDER)]
     folders += [_inside(target) for target in spec.targets]
     files: list[str] = []
     for bind in spec.binds:
         kind = files if bind.source.is_file() else folders
         kind.append(_inside(bind.target))
+    if not files and all(_is_plain_folder(layers, path) for path in folders):
+        return []
     for path in folders:
-        packet.add("point", path, layers, spec.id_base, "folder")
+        packet.add("point", path, len(layers), spec.id_base, "folder")
     for path in files:
-        packet.add("point", path, layers, spec.id_base, "file")
+        packet.add("point", path, len(layers), spec.id_base, "file")
+    packet.add("like", f"l{len(layers) - 1}", "s")
+    return ["s"]
+
+
+def _is_plain_folder(layers: Sequence[Layer], path: str) -> bool:
+    """Whether the merged root has a folder there for certain.
+
+    An upper layer of an episode may hide what is below it; such a snapshot gets mount
+    points of its own.
+    """
+    if any(layer.shifted for layer in layers):
+        return False
+    parts = [path, *map(str, PurePosixPath(path).parents)][:-1]
+    return all(_is_folder_throughout(layers, part) for part in parts)
+
+
+def _is_folder_throughout(layers: Sequence[Layer], path: str) -> bool:
+    """Whether at least one layer has a folder there, and none anything else."""
+    found = [
+        layer.path / path for layer in layers if os.path.lexists(layer.path / path)
+    ]
+    return bool(found) and all(
+        place.is_dir() and not place.is_symlink() and not is_opaque(place)
+        for place in found
+    )
 
 
 def _devices(packet: Packet, base: int) -> None:

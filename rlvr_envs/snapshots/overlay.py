@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -23,10 +24,10 @@ def is_whiteout(info: os.stat_result) -> bool:
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def is_opaque(descriptor: int) -> bool:
-    """Whether an open folder hides all that lies below it."""
+def is_opaque(folder: int | Path) -> bool:
+    """Whether a folder, open or by its path, hides all that lies below it."""
     try:
-        return os.getxattr(descriptor, OPAQUE) in (b"y", b"x")
+        return os.getxattr(folder, OPAQUE) in (b"y", b"x")
     except OSError:
         return False
 

@@ -332,6 +332,46 @@ def test_the_mount_point_keeps_what_the_image_says_of_its_parents(bench: Bench) 
     assert shown == [f"{s.st_mode & 0o7777:o} {int(s.st_mtime)}" for s in stats]
 
 
+def lower_layers(bench: Bench, *extra: Path) -> str:
+    """Return the layers below the writable one, as a sandbox's mount table has them."""
+    layers = (*bench.snapshot.layers, *(Layer(f"sha256:{n}", n) for n in extra))
+    with bench.sandbox(SandboxSpec(Snapshot(layers))) as sandbox:
+        table = run(sandbox, "cat /proc/self/mountinfo; touch /run/new").text
+    return table.partition("lowerdir=")[2].partition(",")[0]
+
+
+def test_mount_points_are_made_only_where_the_image_lacks_one(
+    bench: Bench, tmp_path: Path
+) -> None:
+    ready, hidden = tmp_path / "ready", tmp_path / "hidden"
+    (ready / "run" / "rlvr").mkdir(parents=True)
+    (hidden / "run").mkdir(parents=True)
+    os.setxattr(hidden / "run", "trusted.overlay.opaque", b"y")
+
+    assert lower_layers(bench) == "s:l0"
+    assert lower_layers(bench, ready) == "l1:l0"
+    assert lower_layers(bench, ready, hidden) == "s:l2:l1:l0"
+
+
+HOST_FACTS = """
+cd /proc
+for file in cmdline config.gz diskstats interrupts iomem ioports kallsyms kcore key-users \
+    keys kmsg kpagecgroup kpagecount kpageflags mtrr pagetypeinfo slabinfo softirqs \
+    timer_list vmallocinfo vmstat zoneinfo buddyinfo partitions swaps cgroups modules
+do timeout 2 head -c 64 $file 2>/dev/null; done | wc -c
+ls acpi bus driver fs irq pressure scsi 2>/dev/null | grep -v : | grep -c .
+touch bus/new uptime
+"""
+
+
+def test_root_inside_reads_nothing_of_the_host_in_proc(bench: Bench) -> None:
+    with bench.sandbox() as sandbox:
+        ran = run(sandbox, HOST_FACTS, user=0)
+
+    assert ran.text.split()[:2] == ["0", "0"]
+    assert ran.text.count("Read-only file system") == 2
+
+
 def test_only_the_agents_range_can_be_committed(bench: Bench) -> None:
     with bench.sandbox(bench.spec(id_base=VERIFIER_IDS)) as sandbox:
         sandbox.kill()
