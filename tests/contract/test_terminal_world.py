@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 from rlvr_envs.records import Places
 from tests.contract.conftest import MakeEnv
 from tests.contract.worlds import SUBMIT, TASK, bash, run
+from tests.processes import eventually
 
 NOWHERE = (
     "curl -sS -m2 http://example.com",
@@ -335,7 +336,7 @@ def test_a_killed_trainer_leaves_nothing(machine: Any) -> None:
     trainer.stdout.close()
 
     nothing = {"cgroups": 0, "places": 0, "mounts": 0}
-    _eventually(lambda: _footprint(trainer.pid) == nothing and _sleepers() == 0)
+    assert eventually(lambda: _footprint(trainer.pid) == nothing and _sleepers() == 0)
 
 
 def _footprint(pid: int) -> dict[str, int]:
@@ -358,13 +359,6 @@ def _sleepers() -> int:
         with suppress(OSError):
             found += path.read_bytes() == b"sleep\x00987654\x00"
     return found
-
-
-def _eventually(condition: Callable[[], bool], *, within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "something was left behind"
-        threading.Event().wait(0.05)
 
 
 def test_a_decoy_is_harmless_to_read_and_shows_who_submits_it(make: MakeEnv) -> None:

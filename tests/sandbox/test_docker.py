@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from rlvr_envs.sandbox.docker_daemon import OWNER, Daemon, sweep
 from rlvr_envs.sandbox.runner import close_pools
 from rlvr_envs.tasks.scripts import gold, null
 from tests.dockerd import dockerd
+from tests.processes import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -193,8 +193,10 @@ def test_a_killed_trainer_leaves_no_container(
 
     run_folder = places.run / "docker"
     name = f"-{trainer.pid}-"
-    _until(lambda: not set(mine) & set(_owned(daemon)))
-    _until(lambda: not any(name in path.name for path in run_folder.iterdir()))
+    assert eventually(lambda: not set(mine) & set(_owned(daemon)))
+    assert eventually(
+        lambda: not any(name in path.name for path in run_folder.iterdir())
+    )
 
 
 def test_a_sweep_spares_the_living(docker_bench: Bench, daemon: Daemon) -> None:
@@ -208,13 +210,6 @@ def _owned(daemon: Daemon) -> list[str]:
         all=True, filters={"label": OWNER}, ignore_removed=True
     )
     return [container.id for container in found]
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.05)
 
 
 def test_an_unknown_runtime_is_named_with_the_known_ones(daemon: Daemon) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,16 +89,6 @@ def terminal(open_terminal: Open) -> Terminal:
 def hasty(open_terminal: Open) -> Terminal:
     """A session whose steps end soon."""
     return open_terminal(step_timeout_s=0.4, grace_s=0.4)
-
-
-def eventually(holds: Callable[[], bool], *, within_s: float = 10.0) -> bool:
-    """Wait for a condition."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def host_commands() -> list[str]:

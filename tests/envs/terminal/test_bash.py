@@ -8,7 +8,8 @@ import time
 import pytest
 
 from rlvr_envs.records import ErrorKind
-from tests.envs.terminal.conftest import Open, Terminal, eventually, host_commands
+from tests.envs.terminal.conftest import Open, Terminal, host_commands
+from tests.processes import eventually
 
 
 @pytest.mark.parametrize(

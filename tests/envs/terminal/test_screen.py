@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from rlvr_envs.errors import MissingRequirement, SandboxError
-from tests.envs.terminal.conftest import Terminal, eventually, host_commands
+from tests.envs.terminal.conftest import Terminal, host_commands
 from tests.envs.terminal.local import LocalSandbox
+from tests.processes import eventually
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tmux") is None, reason="tmux is not installed"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from rlvr_envs.sandbox.postgres.seeds import EPOCH_S, Seed
 from rlvr_envs.sandbox.postgres.server import EmbeddedServer
 from rlvr_envs.sandbox.postgres.templates import Template
 from tests.databases import MakeClone
+from tests.processes import eventually
 
 NOON_S = 1_800_014_400.0
 
@@ -72,15 +72,6 @@ def shown(template: Template, *, seed: int = 7) -> str:
         seen.append(str(found.fetchall()) if found.description else found.statusmessage)
     clone.close()
     return "\n".join(map(str, seen))
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def one(connection: Connection, query: str) -> object:
@@ -269,7 +260,9 @@ def test_an_idle_transaction_is_ended(clone_of: MakeClone) -> None:
 
     count = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
     pid = agent.info.backend_pid
-    assert until(lambda: clone.admin.execute(count, [pid]).fetchone() == (0,), 5.0)
+    assert eventually(
+        lambda: clone.admin.execute(count, [pid]).fetchone() == (0,), within_s=5.0
+    )
 
 
 def test_a_deadlock_is_found_whatever_the_clocks_say(clone_of: MakeClone) -> None:
@@ -372,4 +365,4 @@ def test_a_write_that_stays_open_is_ended_by_our_clock(
     assert lingering.end(clone.admin, limit_s=60) == (agent.info.backend_pid,)
     gone = clone.admin.execute
     count = "SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
-    assert until(lambda: gone(count).fetchone() == (0,))
+    assert eventually(lambda: gone(count).fetchone() == (0,))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -22,6 +19,7 @@ from rlvr_envs.sandbox.postgres.roles import Access
 from rlvr_envs.sandbox.postgres.seeds import Seed
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
 from rlvr_envs.sandbox.postgres.sharing import Source
+from tests.processes import eventually, pids_naming, trainer
 
 SMALL = Seed("CREATE TABLE t AS SELECT 1 AS a;")
 LEFT = SHARED_MEMORY / (
@@ -39,44 +37,10 @@ sys.stdin.read()
 """
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def killed_trainer(dsn: str = "") -> str:
-    """Start a trainer, kill it as the kernel would, and return what it printed."""
-    trainer = subprocess.Popen(
-        [sys.executable, "-c", TRAINER, dsn],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert trainer.stdout is not None
-    assert trainer.stdin is not None
-    line = trainer.stdout.readline().strip()
-    trainer.kill()
-    trainer.wait()
-    trainer.stdout.close()
-    trainer.stdin.close()
-    return line
-
-
-def servers_in(folder: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if folder.encode() in command:
-                found.append(int(entry.name))
-    return found
+    """Start a trainer, kill it, and return what it printed."""
+    with trainer(TRAINER, dsn) as made:
+        return made.line
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +60,8 @@ def test_a_killed_trainer_leaves_no_process_and_no_folder(cluster: Cluster) -> N
     folder = killed_trainer()
 
     assert folder.startswith(str(SHARED_MEMORY))
-    assert until(lambda: not Path(folder).exists())
-    assert until(lambda: not servers_in(folder))
+    assert eventually(lambda: not Path(folder).exists())
+    assert eventually(lambda: not pids_naming(folder))
 
 
 def test_a_killed_trainers_databases_are_swept_by_the_next(cluster: Cluster) -> None:
@@ -171,10 +135,10 @@ def test_a_killed_keeper_takes_the_server_with_it(shared: Source) -> None:
     owned = clone._cluster._server
     assert owned is not None
     signal.pidfd_send_signal(owned._keeper, signal.SIGKILL)
-    assert until(lambda: not owned.alive)
+    assert eventually(lambda: not owned.alive)
     agent = clone.open_agent()
 
-    assert until(lambda: agent_is_cut_off(agent))
+    assert eventually(lambda: agent_is_cut_off(agent))
     with pytest.raises(SandboxError):
         clone.ledger()
     again = sharing.lease(SMALL, Access(), source=shared, pool_size=1)
@@ -190,8 +154,8 @@ def test_a_crash_of_the_server_costs_its_episodes_and_no_other(
     agent = clone.open_agent()
     os.kill(agent.info.backend_pid, signal.SIGKILL)
 
-    assert until(lambda: agent_is_cut_off(agent))
-    assert until(lambda: not clone._cluster.alive)
+    assert eventually(lambda: agent_is_cut_off(agent))
+    assert eventually(lambda: not clone._cluster.alive)
     with pytest.raises(SandboxError):
         clone.freeze()
     again = sharing.lease(SMALL, Access(), source=shared, pool_size=1)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +15,7 @@ from rlvr_envs.sandbox.sqlite import sharing
 from rlvr_envs.sandbox.sqlite.clone import Access, Bounds
 from rlvr_envs.sandbox.sqlite.seeds import Seed
 from rlvr_envs.sandbox.sqlite.shelf import SHARED_MEMORY, Shelf, sweep
+from tests.processes import eventually, pids_naming, trainer
 from tests.sqlite_shop import SHOP, MakeClone, rows
 
 TRAINER = """
@@ -38,48 +35,16 @@ sys.stdin.read()
 """
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def processes_in(folder: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if folder.encode() in command:
-                found.append(int(entry.name))
-    return found
-
-
 def test_a_killed_trainer_leaves_no_process_and_no_folder() -> None:
     """Not even where what it forked holds on to its descriptors."""
-    trainer = subprocess.Popen(
-        [sys.executable, "-c", TRAINER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert trainer.stdout is not None
-    assert trainer.stdin is not None
-    folder = trainer.stdout.readline().strip()
-    assert len(processes_in(folder)) == 2
+    with trainer(TRAINER) as made:
+        folder = made.line
+        assert len(pids_naming(folder)) == 2
 
-    trainer.kill()
-    trainer.wait()
+        made.kill()
 
-    assert until(lambda: not Path(folder).exists(), 5.0)
-    assert until(lambda: not processes_in(folder), 5.0)
-    trainer.stdout.close()
-    trainer.stdin.close()
+        assert eventually(lambda: not Path(folder).exists(), within_s=5.0)
+        assert eventually(lambda: not pids_naming(folder), within_s=5.0)
 
 
 def test_a_folder_whose_processes_died_is_swept(tmp_path: Path) -> None:
@@ -102,7 +67,7 @@ def test_a_closed_shelf_leaves_nothing(tmp_path: Path) -> None:
     shelf.close()
 
     assert not Path(folder).exists()
-    assert not processes_in(folder)
+    assert not pids_naming(folder)
 
 
 def test_a_closed_clone_leaves_no_process_and_no_file(clone_of: MakeClone) -> None:
@@ -148,7 +113,7 @@ def test_a_dead_nursery_is_replaced() -> None:
     first = sharing.lease(SHOP, Access(), pool_size=1)
     nursery = first._shelf.nursery
     signal.pidfd_send_signal(nursery._process, signal.SIGKILL)
-    assert until(lambda: not nursery.alive)
+    assert eventually(lambda: not nursery.alive)
     with pytest.raises(SandboxError):
         first.look()
 
