@@ -18,21 +18,19 @@ from typing_extensions import override
 
 from rlvr_envs.records import JsonObject, Outcome, Places, Snapshot
 from rlvr_envs.sandbox.base import (
-    VERIFIER_IDS,
     Process,
     Sandbox,
     SandboxSpec,
 )
-from rlvr_envs.sandbox.examiner import ZygotePool
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
-from rlvr_envs.sandbox.runner import SUBMISSION, PristineRunner
+from rlvr_envs.sandbox.runner import PristineRunner
 from rlvr_envs.state import FrozenState, RunRequest, RunResult
 from rlvr_envs.verifiers import Context, Findings, Judge, Verifier
 from rlvr_envs.verifiers.command import Command
 from rlvr_envs.verifiers.guards import Audit
 from rlvr_envs.verifiers.ingest import Ingested
 from rlvr_envs.verifiers.strict import loads
-from tests.sandbox.examining import Bench, codes, outcomes
+from tests.sandbox.examining import Bench, bench, codes, outcomes, pool
 from tests.verifiers.builders import (
     Content,
     ToyRunner,
@@ -43,33 +41,11 @@ from tests.verifiers.builders import (
     verification,
 )
 
+__all__ = ["bench", "pool"]
+
 ANSWER = check("file_content", path="/app/out.txt", equals="5\n")
 RIGHT: dict[str, Content] = {"app/out.txt": "5\n"}
 WRONG: dict[str, Content] = {"app/out.txt": "wrong\n"}
-
-
-@pytest.fixture(scope="module")
-def pool(
-    namespaces: type[NamespaceSandbox], base_snapshot: Snapshot, places: Places
-) -> Iterator[ZygotePool]:
-    spec = SandboxSpec(base_snapshot, id_base=VERIFIER_IDS, targets=(SUBMISSION,))
-    made = ZygotePool(lambda: namespaces(spec, places))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def bench(
-    namespaces: type[NamespaceSandbox],
-    base_snapshot: Snapshot,
-    places: Places,
-    pool: ZygotePool,
-    tmp_path: Path,
-) -> Bench:
-    runner = PristineRunner(
-        lambda spec: namespaces(spec, places), pristine=base_snapshot, pool=pool
-    )
-    return Bench(runner, pool, tmp_path)
 
 
 @pytest.fixture

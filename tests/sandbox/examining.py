@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
+from rlvr_envs.records import Places, Snapshot
+from rlvr_envs.sandbox.base import VERIFIER_IDS, SandboxSpec
 from rlvr_envs.sandbox.examiner import ZygotePool
-from rlvr_envs.sandbox.runner import PristineRunner
+from rlvr_envs.sandbox.namespaces import NamespaceSandbox
+from rlvr_envs.sandbox.runner import SUBMISSION, PristineRunner
 from rlvr_envs.state import Examination, ExamineRequest
 
 TESTS = """
@@ -81,3 +86,29 @@ def outcomes(found: Examination) -> set[str]:
 
 def codes(found: Examination) -> set[str]:
     return {str(item.code) for item in found.evidence}
+
+
+@pytest.fixture(scope="module")
+def pool(
+    namespaces: type[NamespaceSandbox], base_snapshot: Snapshot, places: Places
+) -> Iterator[ZygotePool]:
+    """Warm examiners, for all tests of a module."""
+    spec = SandboxSpec(base_snapshot, id_base=VERIFIER_IDS, targets=(SUBMISSION,))
+    made = ZygotePool(lambda: namespaces(spec, places))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bench(
+    namespaces: type[NamespaceSandbox],
+    base_snapshot: Snapshot,
+    places: Places,
+    pool: ZygotePool,
+    tmp_path: Path,
+) -> Bench:
+    """A runner whose examiners are warm."""
+    runner = PristineRunner(
+        lambda spec: namespaces(spec, places), pristine=base_snapshot, pool=pool
+    )
+    return Bench(runner, pool, tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,17 @@ from rlvr_envs.sandbox.base import VERIFIER_IDS, SandboxSpec
 from rlvr_envs.sandbox.examiner import ZygotePool
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 from rlvr_envs.sandbox.runner import SUBMISSION, PristineRunner
-from tests.sandbox.examining import HONEST, TOTAL, Bench, codes, outcomes
+from tests.sandbox.examining import (
+    HONEST,
+    TOTAL,
+    Bench,
+    bench,
+    codes,
+    outcomes,
+    pool,
+)
 
-
-@pytest.fixture(scope="module")
-def pool(
-    namespaces: type[NamespaceSandbox], base_snapshot: Snapshot, places: Places
-) -> Iterator[ZygotePool]:
-    spec = SandboxSpec(base_snapshot, id_base=VERIFIER_IDS, targets=(SUBMISSION,))
-    made = ZygotePool(lambda: namespaces(spec, places))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def bench(
-    namespaces: type[NamespaceSandbox],
-    base_snapshot: Snapshot,
-    places: Places,
-    pool: ZygotePool,
-    tmp_path: Path,
-) -> Bench:
-    runner = PristineRunner(
-        lambda spec: namespaces(spec, places), pristine=base_snapshot, pool=pool
-    )
-    return Bench(runner, pool, tmp_path)
+__all__ = ["bench", "pool"]
 
 
 def honest(bench: Bench) -> bool:
