@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rlvr_envs.confinement import Confinement, Limits
 from rlvr_envs.records import Places, Snapshot
@@ -162,11 +161,3 @@ def until(
     while not condition():
         expect(time.monotonic() < deadline, message)
         time.sleep(0.005)
-
-
-def host_text(path: Path) -> str:
-    """Return a host file's text; empty if there is none."""
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return ""

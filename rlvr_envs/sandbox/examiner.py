@@ -202,13 +202,6 @@ class ZygotePool:
         self._closed = False
         self.started = 0
 
-    def warm(self) -> None:
-        """Start a zygote ahead of its first job, if none is idle."""
-        with self._lock:
-            ready = bool(self._idle) or self._closed
-        if not ready:
-            self._give_back(self._fresh())
-
     @contextlib.contextmanager
     def lend(self, *, fresh: bool = False, last: bool = False) -> Iterator[Zygote]:
         """Lend a zygote; it comes back when it is clean.

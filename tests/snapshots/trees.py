@@ -22,8 +22,6 @@ needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="files of many owners need root"
 )
 
-LATE_S = 1_900_000_000
-
 
 def mini_root(folder: Path) -> Path:
     """A folder that passes for a root file system."""

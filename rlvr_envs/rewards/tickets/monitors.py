@@ -14,9 +14,6 @@ from rlvr_envs.rewards.tickets.case import Disposition
 from rlvr_envs.rewards.tickets.guardrails import GUARDRAILS
 from rlvr_envs.rewards.tickets.score import TicketScore
 
-GROUP_SIZE = 4
-"""Rollouts of one ticket that are compared with each other."""
-
 HIT_RATE = (0.10, 0.30)
 """Share of tickets on which some guardrail fires: below, they guard nothing; above,
 the caps are most of the reward."""

@@ -11,10 +11,6 @@ from rlvr_envs.sandbox.postgres.cluster import Connection
 from rlvr_envs.sandbox.postgres.roles import Rights
 
 PUBLICATION = "rlvr_ledger"
-AUDIT_SCHEMA = "rlvr_audit"
-SERVICE_SCHEMA = "rlvr_service"
-"""What a service keeps for itself; no part of what is compared."""
-MESSAGE_PREFIX = "rlvr.ddl."
 
 _USER_SCHEMAS = """
 SELECT nspname FROM pg_namespace
