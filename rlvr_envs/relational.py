@@ -185,17 +185,26 @@ class DatabaseDiff:
         unread: Tables of the template that are not what they were, sorted: a view
             in a table's place runs its maker's code, so nothing reads it.
         complete: False if more rows differ than were asked for.
+        more: Those tables, and how many rows at least differ beside those told.
     """
 
     rows: tuple[RowChange, ...] = ()
     catalogue: tuple[CatalogueChange, ...] = ()
     unread: tuple[str, ...] = ()
     complete: bool = True
+    more: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
         """Whether nothing differs."""
-        return not (self.rows or self.catalogue or self.unread)
+        return not (self.rows or self.catalogue or self.unread or not self.complete)
+
+    @property
+    def cut(self) -> str:
+        """Say of an incomplete difference what it does not tell of."""
+        told = [f"{count} of {table}" for table, count in sorted(self.more.items())]
+        more = f" (at least {', '.join(told)})" if told else ""
+        return f"more rows differ than are read{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +305,8 @@ class DatabaseFacts:
         ended_s: World time of the last turn, in seconds since 1970.
         times_s: World time of each turn, in order, likewise.
         engine: ``postgres`` or ``sqlite``.
+        overruns: Which limits of what episodes share the agent went beyond, in words;
+            each fails the episode.
     """
 
     diff: DatabaseDiff
@@ -309,3 +320,4 @@ class DatabaseFacts:
     times_s: tuple[float, ...] = ()
     engine: str = "postgres"
     outbound: tuple[Outbound, ...] = ()
+    overruns: tuple[str, ...] = ()

@@ -19,6 +19,9 @@ from rlvr_envs.verifiers.ingest import shown
 COLLATERAL = "no_collateral"
 """The check that fails where a row outside the write set was changed."""
 
+LIMITS = "limits"
+"""The check that fails where an episode went beyond what it may take of its server."""
+
 SHOWN = 20
 """Most pieces of collateral, and of evidence of one code, that an audit lists."""
 
@@ -83,6 +86,8 @@ def undeclared_rows(diff: DatabaseDiff, writes: Sequence[str]) -> tuple[str, ...
 def _checks(
     facts: DatabaseFacts, verification: Verification, collateral: Sequence[str]
 ) -> Iterator[Check]:
+    for overrun in facts.overruns:
+        yield Check(LIMITS, passed=False, reason=overrun)
     if collateral:
         more = f" and {len(collateral) - 1} more" if len(collateral) > 1 else ""
         reason = f"{collateral[0]}{more} changed"
@@ -95,7 +100,7 @@ def _checks(
     if unseen:
         yield _incomplete(f"{unseen[0]} is not the table that it was")
     if not facts.diff.complete:
-        yield _incomplete("more rows differ than are read")
+        yield _incomplete(facts.diff.cut)
     if not facts.ledger.complete:
         yield _incomplete("the ledger was cut, so that its silence proves nothing")
 

@@ -64,7 +64,7 @@ def match(rows: Sequence[Any], diff: DatabaseDiff, besides: Sequence[str]) -> Ma
     left = [change for change in diff.rows if change.table not in besides]
     problems = _taken(wanted, left)
     if not diff.complete:
-        problems.append("more rows differ than are read")
+        problems.append(diff.cut)
     strange = [c for c in left if not any(row.names(c) for row in wanted)]
     return Matched(tuple(problems), tuple(sorted({shown(c.path) for c in strange})))
 

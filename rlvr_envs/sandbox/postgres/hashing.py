@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import LiteralString, cast
 
 from psycopg import sql
 
-from rlvr_envs.relational import Row
 from rlvr_envs.sandbox.postgres.cluster import Connection
+
+DIGEST_BYTES = 32
 
 # A number's scale and a zero's sign are no values; NaN equals NaN by its text.
 _CANONICAL = {
@@ -17,6 +18,17 @@ _CANONICAL = {
     "real": "({} + 0::real)::text",
     "double precision": "({} + 0::double precision)::text",
 }
+
+# A value that is longer stands in a row's digest as a digest of its own: an array of
+# such values as text is more than the server can hold.
+_LONG = 1_000_000
+_LONG_DIGESTS: dict[str, LiteralString] = {
+    "text": "encode(sha256(convert_to({}::text, 'UTF8')), 'hex')",
+    "character varying": "encode(sha256(convert_to({}::text, 'UTF8')), 'hex')",
+    "bytea": "encode(sha256({}), 'hex')",
+}
+_BLOCK = 256 * DIGEST_BYTES
+"""Compared at once where both sides are equal."""
 
 _TABLES = """
 SELECT n.nspname, c.relname, c.oid, a.attname,
@@ -79,24 +91,39 @@ class Table:
     @property
     def digest(self) -> sql.Composed:
         """An expression: the SHA-256 of a row's values, NULL apart from any text."""
-        values = sql.SQL(", ").join(
-            sql.SQL(_CANONICAL.get(column.type, "{}::text")).format(
-                sql.Identifier(column.name)
+        plain = sql.SQL("(ARRAY[{}]::text[])::text").format(
+            sql.SQL(", ").join(map(_value, self.columns))
+        )
+        long = [column for column in self.columns if column.type in _LONG_DIGESTS]
+        text: sql.Composable = plain
+        if long:
+            text = sql.SQL(
+                "CASE WHEN {} THEN 'long' || (ARRAY[{}]::text[])::text ELSE {} END"
+            ).format(
+                sql.SQL(" OR ").join(map(_is_long, long)),
+                sql.SQL(", ").join(map(_marked, self.columns)),
+                plain,
             )
-            for column in self.columns
-        )
-        return sql.SQL("sha256(convert_to((ARRAY[{}]::text[])::text, 'UTF8'))").format(
-            values
-        )
+        return sql.SQL("sha256(convert_to({}, 'UTF8'))").format(text)
 
-    @property
-    def values(self) -> sql.Composed:
-        """An expression: the row's values as the server prints them."""
-        values = sql.SQL(", ").join(
-            sql.SQL("{}::text").format(sql.Identifier(column.name))
-            for column in self.columns
-        )
-        return sql.SQL("ARRAY[{}]::text[]").format(values)
+
+def _value(column: Column) -> sql.Composed:
+    form = _CANONICAL.get(column.type, "{}::text")
+    return sql.SQL(form).format(sql.Identifier(column.name))
+
+
+def _is_long(column: Column) -> sql.Composed:
+    return sql.SQL("octet_length({}) > {}").format(sql.Identifier(column.name), _LONG)
+
+
+def _marked(column: Column) -> sql.Composed:
+    """Return two elements, so that no text can stand for a longer one's digest."""
+    if column.type not in _LONG_DIGESTS:
+        return sql.SQL("NULL, {}").format(_value(column))
+    long = sql.SQL(_LONG_DIGESTS[column.type]).format(sql.Identifier(column.name))
+    return sql.SQL("({0})::text, CASE WHEN {0} THEN {1} ELSE {2} END").format(
+        _is_long(column), long, _value(column)
+    )
 
 
 def tables(connection: Connection) -> tuple[Table, ...]:
@@ -128,26 +155,62 @@ def fingerprints(connection: Connection, among: Sequence[Table]) -> dict[str, st
     return {str(title): str(total) for title, total in connection.execute(query)}
 
 
-def digests(connection: Connection, table: Table) -> list[bytes]:
-    """Return the digest of each row of a table, sorted, with repeats."""
-    query = sql.SQL("SELECT {} AS d FROM {} ORDER BY d").format(
-        table.digest, table.source
-    )
-    return [cast("bytes", found) for (found,) in connection.execute(query)]
+def digests(connection: Connection, table: Table) -> bytes:
+    """Return the digests of all rows of a table, sorted, one after the other."""
+    query = sql.SQL(
+        "SELECT coalesce(string_agg(d, ''::bytea ORDER BY d), ''::bytea) "
+        "FROM (SELECT {} AS d FROM {}) AS rows"
+    ).format(table.digest, table.source)
+    with connection.cursor(binary=True) as cursor:
+        ((found,),) = cursor.execute(query).fetchall()
+    return cast("bytes", found)
 
 
-def rows(
-    connection: Connection, table: Table, wanted: Sequence[bytes]
-) -> dict[bytes, Row]:
-    """Return the rows that have one of some digests, by digest; of equals, one."""
-    query = sql.SQL("SELECT {} AS d, {} FROM {} WHERE {} = ANY (%s)").format(
-        table.digest, table.values, table.source, table.digest
+def apart(
+    before: bytes, after: bytes, *, limit: int
+) -> tuple[list[bytes], list[bytes], bool]:
+    """Return which digests are of one side alone, sorted, with repeats.
+
+    Args:
+        before: As `digests` returns them.
+        after: Likewise.
+        limit: Of each side.
+
+    Returns:
+        Those that are gone, those that have come, and whether that is all of them.
+    """
+    gone: list[bytes] = []
+    come: list[bytes] = []
+    old = new = 0
+    while old < len(before) or new < len(after):
+        if before[old : old + _BLOCK] == after[new : new + _BLOCK]:
+            old, new = old + _BLOCK, new + _BLOCK
+            continue
+        left = before[old : old + DIGEST_BYTES]
+        right = after[new : new + DIGEST_BYTES]
+        if not right or (left and left < right):
+            gone.append(left)
+        elif not left or right < left:
+            come.append(right)
+        old += DIGEST_BYTES if left and (left <= right or not right) else 0
+        new += DIGEST_BYTES if right and (right <= left or not left) else 0
+        if max(len(gone), len(come)) > limit:
+            return gone[:limit], come[:limit], False
+    return gone, come, True
+
+
+def sizes(connection: Connection, among: Sequence[Table]) -> dict[str, int]:
+    """Return how much room each table takes, its long values included, in bytes."""
+    found = connection.execute(
+        "SELECT number::bigint, pg_table_size(number) FROM unnest(%s::oid[]) AS number",
+        [[table.oid for table in among]],
     )
-    names = [column.name for column in table.columns]
-    found = connection.execute(query, [list(wanted)]).fetchall()
-    return {
-        cast("bytes", digest): dict(
-            zip(names, cast("list[str | None]", values), strict=True)
-        )
-        for digest, values in found
-    }
+    by_number = {int(str(oid)): int(str(size or 0)) for oid, size in found}
+    return {table.title: by_number[table.oid] for table in among}
+
+
+def count(connection: Connection, table: Table) -> int:
+    """Return how many rows a table has."""
+    query = sql.SQL("SELECT count(*) FROM {}").format(table.source)
+    ((found,),) = connection.execute(query).fetchall()
+    return int(str(found))

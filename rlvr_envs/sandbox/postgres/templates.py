@@ -21,7 +21,7 @@ from rlvr_envs.sandbox.postgres import preparing
 from rlvr_envs.sandbox.postgres.catalogue import catalogue
 from rlvr_envs.sandbox.postgres.clocking import Session
 from rlvr_envs.sandbox.postgres.cluster import Cluster, Connection, is_busy
-from rlvr_envs.sandbox.postgres.hashing import Table, fingerprints, tables
+from rlvr_envs.sandbox.postgres.hashing import Table, fingerprints, sizes, tables
 from rlvr_envs.sandbox.postgres.naming import TEMPLATE_PREFIX, owned_name
 from rlvr_envs.sandbox.postgres.roles import OWNER
 from rlvr_envs.sandbox.postgres.seeds import Seed
@@ -43,12 +43,16 @@ class Baseline:
     Attributes:
         connection: The grader's, in a clone that nobody else enters.
         fingerprints: Table to the digest of its rows.
+        sizes: Table to the room that it takes, in bytes.
+        took_s: How long its rows took to digest.
     """
 
     connection: Connection
     catalogue: tuple[CatalogueEntry, ...]
     tables: tuple[Table, ...]
     fingerprints: Mapping[str, str]
+    sizes: Mapping[str, int]
+    took_s: float
 
 
 class Template:
@@ -154,7 +158,11 @@ class Template:
         connection = self.cluster.connect_grader(self._reference)
         found = tables(connection)
         entries = catalogue(connection)
-        return Baseline(connection, entries, found, fingerprints(connection, found))
+        room = sizes(connection, found)
+        begun = time.monotonic()
+        totals = fingerprints(connection, found)
+        took_s = time.monotonic() - begun
+        return Baseline(connection, entries, found, totals, room, took_s)
 
 
 def unless_busy(action: Callable[[], object]) -> None:
