@@ -110,11 +110,19 @@ EFFECTS: Mapping[str, Effect] = MappingProxyType(
 
 FACTS: Mapping[str, str] = MappingProxyType(
     {
-        "apology": r"\b(?:sorry|apolog\w+|regret)\b",
-        "refusal": r"\b(?:cannot|can't|unable|not able|not possible|declin\w+|not eligible)\b",
+        "apology": r"\b(?:sorry|apolog\w+|regret|forgive|pardon)\b",
+        "refusal": r"\b(?:cannot|can't|can no longer|unable|not able|no longer possible"
+        r"|not possible|declin\w+|refus(?:e|ed|ing)|reject(?:ed)?|turned down|not eligible"
+        r"|(?:(?:do|does|will) not|won't|don't|doesn't) (?:be |be able to )?"
+        r"(?:refund(?:ed)?|qualify|offer|accept(?:ed)?|take (?:it )?back)"
+        r"|no refund (?:can|will|is))\b",
         "refund": r"\brefund\w*\b",
-        "replacement": r"\breplac\w+\b",
-        "delay": r"\b(?:delay\w*|late|longer than)\b",
+        "replacement": r"\b(?:replac\w+|exchang\w+|re-?sen[dt]\w*|re-?ship\w*"
+        r"|(?:sen[dt]|sending|shipped|shipping|dispatched)\b[^.!?\n]{0,60}"
+        r"\b(?:again|(?:right|correct|ordered) \w+|you ordered))\b",
+        "delay": r"\b(?:delay\w*|late|later than|longer than|overdue"
+        r"|not (?:arrive|come|delivered) (?:on|in) time|not on time"
+        r"|after the (?:promised|agreed|due) (?:date|day))\b",
         "policy": r"\b(?:polic\w+|terms)\b",
         "approval": r"\bapprov\w+\b",
         "specialist": r"\b(?:specialist|supervisor|colleague|escalat\w+)\b",
@@ -145,7 +153,11 @@ _MAKE = (
 )
 _NOT_A_PAPER = r"(?!\s+(?:polic\w+|window|period|rules?|terms|options?|form)\b)"
 _BEFORE = re.compile(
-    r"(?:\bno\s+|\b(?:not|never|without|unable|cannot|can|could|would|might|may|should"
+    r"(?:\bno\s+(?:(?:store|account|further|additional|separate|partial|full|other)\s+)?"
+    r"|\bno (?:need|reason) (?:for (?:\w+ ){1,3})?to(?: (?:be|have|get|this|that|it))*\s*"
+    r"|\bnothing (?:is|was|has been|will be)\s+(?:\w+\s+)?"
+    r"|\b(?:instead of|rather than)\s+(?:\w+\s+){0,2}"
+    r"|\b(?:not|never|without|unable|cannot|can|could|would|might|may|should"
     r"|must|declined?|refused?|asked|requested|wanted?)\b(?:\W+\w+){0,3}\W*"
     r"|n't\b(?:\W+\w+){0,3}\W*"
     r"|\b(?:if|unless|once|when|until|before|whether)\b[^,]*)$"
@@ -155,14 +167,23 @@ _WITHIN = re.compile(
     r"|until|whether|you (?:sent|made|submitted|opened|ordered|created|booked))\b"
     r"|n't\b|^\w+s are\b|\bno (?:\w+ ?){1,2}$"
 )
-_AFTER = re.compile(r"^\s*(?:only )?(?:if|unless|provided|once|when|as soon as)\b")
+_AFTER = re.compile(
+    r"^\s*(?:(?:only )?(?:if|unless|provided|once|when|as soon as)\b|too late\b"
+    r"|(?:and|but) (?:(?:then|was|sadly) )?(?:declined|rejected|refused|denied|turned down)\b)"
+)
 _NEAR = 80  # characters round a match: a reply of megabytes must not stall the judge
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|[;\n]")
 _QUOTE = re.compile(
     r"(?P<said>\b(?:polic\w+|terms|clause|section|rule)\b(?:[^.!?\n\"]|\.(?=\d)){0,40}?)"
     r"(?:\"[^\"]{0,400}\"|“[^”]{0,400}”|«[^»]{0,400}»)"
 )
-_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?(?![\w-])|[^\W_][\w-]*")
+_MONEY = re.compile(
+    r"\b(?:eur|usd|gbp|chf)(?=\d)|(?<=\d)(?=(?:eur|euros?|usd|gbp|chf)\b)"
+)
+_GROUPED = (
+    r"\d{1,3}(?:(?P<by>[.'\u2019\u00a0\u202f])\d{3})(?:(?P=by)\d{3})*[.,]\d{2}(?![\w-])"
+)
+_TOKEN = re.compile(rf"{_GROUPED}|\d[\d,]*(?:\.\d+)?(?![\w-])|[^\W_][\w-]*")
 
 
 def _forms(effect: Effect) -> tuple[re.Pattern[str], ...]:
@@ -189,10 +210,12 @@ _NAMED = {
 def tokens(text: str) -> frozenset[str]:
     """Return the words and numbers of a text, each in one spelling.
 
-    Words are in lower case; numbers lose separators and closing zeros: ``1,042.50``
-    and ``1042.5`` are one token. Only the first `LIMIT_TOKENS` count.
+    Words are in lower case; numbers lose separators and closing zeros: ``1,042.50``,
+    ``1.042,50`` and ``1042.5`` are one token, also with a currency's letters beside
+    them. Only the first `LIMIT_TOKENS` count.
     """
-    found = (match.group() for match in _TOKEN.finditer(text.lower()))
+    spaced = _MONEY.sub(r"\g<0> ", text.lower())
+    found = (match.group() for match in _TOKEN.finditer(spaced))
     return frozenset(_spelt(word) for word in islice(found, LIMIT_TOKENS))
 
 
@@ -203,6 +226,8 @@ def plain(number: Decimal) -> str:
 
 
 def _spelt(word: str) -> str:
+    if re.fullmatch(_GROUPED, word):
+        return plain(Decimal(re.sub(r"\D", "", word)).scaleb(-2))
     if not re.fullmatch(r"\d[\d,]*(?:\.\d+)?", word):
         return word
     comma_is_point = re.fullmatch(r"\d+,\d{2}", word)

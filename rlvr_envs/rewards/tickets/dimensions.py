@@ -124,14 +124,16 @@ def communication(facts: Facts) -> Graded:
 def _made(point: ReplyPoint, facts: Facts) -> bool:
     if point.value is None:
         return point.fact in facts.claims.facts
-    said = tokens(_worded(facts.value(point.value), point.wording))
-    return bool(said) and said <= facts.claims.values
+    said = [tokens(text) for text in _worded(facts.value(point.value), point.wording)]
+    return any(words and words <= facts.claims.values for words in said)
 
 
-def _worded(value: object, wording: Wording) -> str:
+def _worded(value: object, wording: Wording) -> tuple[str, ...]:
+    """Return the ways to say a value; a sum of money also in so many cents."""
     if wording is Wording.CENTS and is_number(value):
-        return plain(number(value) / Decimal(100))
-    return str(value)
+        cents = number(value)
+        return plain(cents / Decimal(100)), f"{plain(cents)} cents"
+    return (str(value),)
 
 
 DIMENSIONS = (

@@ -234,6 +234,8 @@ def confirmed_effects(facts: Facts) -> frozenset[str]:
     tools, customer = facts.rollout.registry.tools, facts.case.ticket.customer
     ours = [entry for entry in facts.ledger if entry.customer in ("", customer)]
     effects = {tools[entry.tool].effect for entry in ours if entry.tool in tools}
+    if "replacement" in effects:  # it is sent again, as some say of the same thing
+        effects.add("reshipment")
     if facts.rollout.final.disposition is Disposition.ESCALATED:
         effects.add("escalation")
     return frozenset(effects)

@@ -33,6 +33,16 @@ from tests.rewards.tickets.builders import no_deadline
         ("If you have questions, your refund has been arranged.", "refund"),
         ("Per policy your refund has been arranged.", "refund"),
         ("This is no refund joke, your refund has been arranged.", "refund"),
+        ("There is no need to wait: your refund has been issued.", "refund"),
+        ("No need to write again, your refund has been issued.", "refund"),
+        ("There is no need to thank us since your refund was issued.", "refund"),
+        ("No doubt your refund has been issued.", "refund"),
+        ("Nothing is left to do; your refund was issued.", "refund"),
+        ("Nothing is missing now, you are refunded.", "refund"),
+        ("Instead of a long letter, your refund has been issued.", "refund"),
+        ("Your refund request was processed.", "refund"),
+        ("Your refund was issued and the return refused by nobody.", "refund"),
+        ("Your refund request was approved and nobody declined it.", "refund"),
         ("A new unit has been ordered for you.", "replacement"),
         ("We have sent you the replacement.", "replacement"),
         ("We have sent it again.", "reshipment"),
@@ -60,6 +70,16 @@ def test_a_claim_is_seen(reply: str, effect: str) -> None:
         "A refund is issued only if the lamp comes back.",
         "We issued no refund.",
         "Refunds are issued within 14 days.",
+        "No store credit was given instead.",
+        "No further refund was issued.",
+        "There was no need for this to be escalated.",
+        "There is no need to have this refunded.",
+        "Nothing is refunded under our policy.",
+        "Nothing was refunded for it.",
+        "Rather than being refunded, you keep the lamp.",
+        "Instead of a refund made today, you keep the lamp.",
+        "Your refund request was processed and declined.",
+        "Your request for a refund was submitted too late.",
         "You asked to be refunded.",
         "We got the refund request you sent.",
         "We will look into the refund policy.",
@@ -86,6 +106,71 @@ def test_numbers_have_one_spelling() -> None:
         "2024-01-20",
         "sku-7",
     }
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "EUR 1,095.10",
+        "1095.10 euros",
+        "EUR1,095.10",
+        "1,095.10EUR",
+        "\N{EURO SIGN}1,095.1",
+        "1095,10 EUR",
+        "1.095,10 \N{EURO SIGN}",
+        "1\N{NO-BREAK SPACE}095,10 EUR",
+        "CHF 1'095.10",
+    ],
+)
+def test_an_amount_is_read_as_people_write_it(told: str) -> None:
+    assert "1095.1" in tokens(f"We refunded {told} for order 170.")
+
+
+@pytest.mark.parametrize("told", ["1095.10-7", "SKU-1095.10x", "order 1 095.10"])
+def test_what_only_looks_like_an_amount_is_none(told: str) -> None:
+    assert "1095.1" not in tokens(told)
+
+
+FACTS_TOLD = {
+    "apology": ["Please forgive us.", "We beg your pardon."],
+    "refusal": [
+        "It can no longer be returned.",
+        "We won't be able to refund it.",
+        "A refund is no longer possible.",
+        "We do not refund it.",
+        "It doesn't qualify.",
+        "No refund can be given.",
+        "Your request was rejected.",
+    ],
+    "replacement": [
+        "We have sent the right lamp.",
+        "It was re-sent today.",
+        "We shipped it again.",
+        "We are sending you the item you ordered.",
+    ],
+    "delay": [
+        "It came later than promised.",
+        "It was overdue.",
+        "It did not arrive on time.",
+        "It came six days after the promised date.",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"), [(name, told) for name in FACTS_TOLD for told in FACTS_TOLD[name]]
+)
+def test_a_fact_may_be_told_in_other_words(fact: str, told: str) -> None:
+    assert RuleClaims()(told).facts == {fact} | (
+        {"refund"} if "refund" in told else set()
+    )
+
+
+@pytest.mark.parametrize(
+    "told", ["We will refund you.", "We have sent a mail.", "It came in time."]
+)
+def test_other_words_tell_no_such_fact(told: str) -> None:
+    assert RuleClaims()(told).facts <= {"refund"}
 
 
 def test_reciting_every_number_mentions_only_the_first_ones() -> None:
