@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 from concurrent.futures import ThreadPoolExecutor
 
 from rlvr_envs.sandbox.base import Sandbox
@@ -110,7 +111,9 @@ def _a_terminal_becomes_the_controlling_one(bench: Bench) -> None:
                 argv, fds=(far, far, far), env=ENVIRONMENT, tty=True
             )
             status = process.wait(20)
-            shown = os.read(near, 4096).decode()
+            shown = ""
+            while "typed" not in shown and select.select([near], [], [], 10)[0]:
+                shown += os.read(near, 4096).decode()  # the kernel passes on in parts
         finally:
             os.close(near)
             os.close(far)
