@@ -227,8 +227,8 @@ class Sandbox(ABC):
         return os.openpty()
 
     @abstractmethod
-    def network_counters(self) -> Mapping[str, int]:
-        """Return the namespace's own IP counters, such as ``OutNoRoutes``."""
+    def unrouted(self) -> int:
+        """Return how many packets had no route so far, of IP and IPv6 together."""
 
     @abstractmethod
     def set_times(self, wall_s: float) -> None:

@@ -31,7 +31,7 @@ from rlvr_envs.sandbox.base import (
     SealedLayer,
     StepGroup,
 )
-from rlvr_envs.sandbox.counters import read_counters
+from rlvr_envs.sandbox.counters import unrouted
 from rlvr_envs.sandbox.docker_container import (
     INIT,
     SOCKET,
@@ -235,9 +235,9 @@ class DockerSandbox(Sandbox):
         return self._living().terminal()
 
     @override
-    def network_counters(self) -> Mapping[str, int]:
+    def unrouted(self) -> int:
         self._living()
-        return read_counters(self._pid)
+        return unrouted(self._pid)
 
     @override
     def set_times(self, wall_s: float) -> None:

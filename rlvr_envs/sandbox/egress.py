@@ -29,7 +29,6 @@ from rlvr_envs.records import Event
 from rlvr_envs.sandbox.base import Capability, Sandbox
 
 LOOPBACK = "127.0.0.1"
-_NO_ROUTE = ("OutNoRoutes", "Ip6OutNoRoutes")
 _TTL_S = 60
 
 
@@ -45,6 +44,9 @@ class Egress:
         self._servers: list[_ReplayServer] = []
         self._exchanges = rule.exchanges
         self._unrouted = 0
+        capabilities = type(sandbox).capabilities()
+        self._counts = Capability.EGRESS_EVENTS in capabilities
+        self._listens = Capability.HARNESS_LISTENERS in capabilities
 
     def start(self) -> None:
         """Open the sockets and begin to answer.
@@ -52,10 +54,9 @@ class Egress:
         Raises:
             SandboxError: If the sandbox is gone.
         """
-        capabilities = type(self._sandbox).capabilities()
-        if Capability.EGRESS_EVENTS in capabilities:
-            self._unrouted = self._count_unrouted()
-        if Capability.HARNESS_LISTENERS not in capabilities:
+        if self._counts:
+            self._unrouted = self._sandbox.unrouted()
+        if not self._listens:
             return
         self._dns = self._sandbox.listen(socket.SOCK_DGRAM, LOOPBACK, 53)
         _responder().add(self._dns, self)
@@ -71,15 +72,20 @@ class Egress:
 
     def collect(self) -> tuple[Event, ...]:
         """Return what happened since the last call, in a fixed order."""
-        with self._lock:
-            seen, self._seen = self._seen, Counter()
-        rows = [Event(kind, count, what) for (kind, what), count in seen.items()]
-        if Capability.EGRESS_EVENTS in type(self._sandbox).capabilities():
-            total = self._count_unrouted()
+        rows = self._noted()
+        if self._counts:
+            total = self._sandbox.unrouted()
             if total > self._unrouted:
                 rows.append(Event("egress", total - self._unrouted, "no route"))
             self._unrouted = total
         return tuple(sorted(rows, key=lambda event: (event.kind, event.detail)))
+
+    def _noted(self) -> list[Event]:
+        with self._lock:
+            if not self._seen:
+                return []
+            seen, self._seen = self._seen, Counter()
+        return [Event(kind, count, what) for (kind, what), count in seen.items()]
 
     def close(self) -> None:
         """Stop answering."""
@@ -112,10 +118,6 @@ class Egress:
                 record = dns.rrset.from_text(question.name, _TTL_S, "IN", "A", address)
                 reply.answer.append(record)
         return reply.to_wire()
-
-    def _count_unrouted(self) -> int:
-        counters = self._sandbox.network_counters()
-        return sum(counters.get(name, 0) for name in _NO_ROUTE)
 
 
 class _Responder:

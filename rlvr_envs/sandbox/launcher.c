@@ -12,7 +12,8 @@
  * "ok" FIELD... or "error" ERRNO STEP, where STEP says what was being done.
  *
  * Supervisor (host root, a mount namespace of its own). A request is a list of
- * verbs with their arguments, done in order until one fails; one answer follows.
+ * verbs with their arguments, done in order until one fails; one answer follows,
+ * and before it "told" NUMBER from a verb that says something at once.
  * The verbs are the table in launcher_supervisor.c. Descriptors are named by
  * their place in the packet, "-" stands for none. When the owner process dies,
  * or on "quit", it kills the sandbox, removes its control groups, and exits; its

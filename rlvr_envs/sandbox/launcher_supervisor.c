@@ -357,6 +357,41 @@ static int do_replace(struct packet *p)
     return 0;
 }
 
+/* The number that stands after a name in a table of /proc; 0 where there is none. */
+static long counter_in(const char *file, const char *name)
+{
+    static char text[16384];
+    char path[64], *found;
+    snprintf(path, sizeof path, "/proc/%d/net/%s", init_pid, file);
+    int table = open(path, O_RDONLY | O_CLOEXEC);
+    int sixth = strcmp(file, "snmp6") == 0; /* a kernel without IPv6 has no such table */
+    if (table < 0)
+        return sixth && errno == ENOENT ? 0 : failed("reading the network's counters");
+    ssize_t size = read(table, text, sizeof text - 1);
+    close(table);
+    TRY(size, "reading the network's counters");
+    text[size] = 0;
+    if (sixth)
+        return (found = strstr(text, name)) ? strtol(found + strlen(name), NULL, 10) : 0;
+    /* two lines: the names, and below each its value */
+    char *end = strchr(text, '\n');
+    if (!end || !(found = strstr(text, name)) || found > end)
+        return 0;
+    char *value = end + 1;
+    for (char *c = text; value && c <= found; c++)
+        if (*c == ' ' && (value = strchr(value, ' ')))
+            value++;
+    return !value ? 0 : strtol(value, NULL, 10);
+}
+
+/* unrouted: tell, ahead of the answer, how many packets had nowhere to go. */
+static int do_unrouted(struct packet *p)
+{
+    long four = counter_in("snmp", " OutNoRoutes"), six = counter_in("snmp6", "Ip6OutNoRoutes");
+    (void)p;
+    return four < 0 || six < 0 ? -1 : send_field(0, "told", four + six);
+}
+
 struct verb {
     const char *name;
     int (*act)(struct packet *);
@@ -369,6 +404,7 @@ static const struct verb verbs[] = {
     {"unmount", do_unmount}, {"node", do_node}, {"link", do_link}, {"file", do_file},
     {"tree", do_tree}, {"attach", do_attach}, {"like", do_like}, {"point", do_point},
     {"go", do_go}, {"copy", do_copy}, {"times", do_times}, {"replace", do_replace},
+    {"unrouted", do_unrouted},
 };
 
 static int do_verb(struct packet *p)

@@ -27,7 +27,6 @@ from rlvr_envs.sandbox.base import (
     SealedLayer,
     StepGroup,
 )
-from rlvr_envs.sandbox.counters import Counters
 from rlvr_envs.sandbox.ending import end_and_count
 from rlvr_envs.sandbox.harness import HarnessFolder
 from rlvr_envs.sandbox.hulls import Hull
@@ -68,7 +67,6 @@ class NamespaceSandbox(Sandbox):
         self._frozen = False
         self._sealed = False
         self._views: dict[str, Path] = {}
-        self._counters: Counters | None = None
         self._lock = threading.RLock()
 
     @classmethod
@@ -181,11 +179,15 @@ class NamespaceSandbox(Sandbox):
         return self._init.terminal()
 
     @override
-    def network_counters(self) -> Mapping[str, int]:
+    def unrouted(self) -> int:
         self._need(_Phase.RUNNING)
-        if self._counters is None:
-            self._counters = Counters(self._hull.init_pid)
-        return self._counters.read()
+        told = self._hull.supervisor.told()
+        if told is None:
+            packet = Packet()
+            packet.add("unrouted")
+            self._hull.supervisor.defer(packet)
+            told = self._hull.supervisor.told()
+        return told or 0
 
     @override
     def set_times(self, wall_s: float) -> None:
@@ -200,7 +202,7 @@ class NamespaceSandbox(Sandbox):
         self._need(_Phase.RUNNING, _Phase.KILLED)
         moment = _moment(wall_s)
         packet = Packet()
-        packet.add("times", *moment)
+        packet.add("unrouted", "times", *moment)
         packet.add("replace", "h", name, self.spec.id_base, *moment, data)
         self._hull.supervisor.defer(packet)
         self._harness.set_time(wall_s)
@@ -298,8 +300,6 @@ class NamespaceSandbox(Sandbox):
             if not started:
                 return
             self._init.close()
-            if self._counters is not None:
-                self._counters.close()
             if not self._sealed:
                 self._hull.close()
 

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import threading
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from rlvr_envs.errors import SandboxError
 from rlvr_envs.sandbox.broker import start_supervisor
 from rlvr_envs.sandbox.wire import Answer, Packet, Refused, receive
 
-ANSWER_S = 60.0
-"""How long a request may take; copying a full writable layer is the longest."""
+ANSWER_S = 60
+"""How long a request may take, in seconds; copying a full layer is the longest."""
 
 _EXIT_S = 15.0
 
@@ -36,9 +37,13 @@ class Supervisor:
         self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._owed = 0
+        self._told: int | None = None
         self._broken = False
         self._dismissed = False
-        self._channel.settimeout(ANSWER_S)
+        for direction in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            # The kernel's own limit: Python's costs a poll before every call.
+            limit = struct.pack("@ll", ANSWER_S, 0)
+            self._channel.setsockopt(socket.SOL_SOCKET, direction, limit)
         try:
             with far:
                 self.pid = start_supervisor(program, far)
@@ -96,6 +101,20 @@ class Supervisor:
         with self._lock:
             self._take_owed()
 
+    def told(self) -> int | None:
+        """Return what the last deferred packet says ahead of its end, once.
+
+        None if it says nothing, or was asked before.
+
+        Raises:
+            SandboxError: As `settle` does.
+        """
+        with self._lock:
+            while self._told is None and self._owed:
+                self._hear()
+            told, self._told = self._told, None
+            return told
+
     def dismiss(self) -> None:
         """Tell it to end the sandbox and itself; `close` waits for both."""
         with self._lock:
@@ -123,11 +142,23 @@ class Supervisor:
 
     def _take_owed(self) -> None:
         while self._owed:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Take a deferred packet's next word; its answer is the last one."""
+        try:
+            answer = self._take()
+        except SandboxError:
             self._owed -= 1
-            self._take()
+            raise
+        if answer.fields[0] == "told":
+            self._told = int(answer.fields[1])
+        else:
+            self._owed -= 1
 
     def _send(self, packet: Packet) -> None:
         self._take_owed()
+        self._told = None
         if self._broken or self._dismissed or self._channel.fileno() < 0:
             raise SandboxError("The sandbox is gone.")
         try:

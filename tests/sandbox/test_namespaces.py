@@ -372,6 +372,24 @@ def test_root_inside_reads_nothing_of_the_host_in_proc(bench: Bench) -> None:
     assert ran.text.count("Read-only file system") == 2
 
 
+def test_attempts_by_either_protocol_are_counted_between_turns_too(
+    bench: Bench,
+) -> None:
+    def attempts(sandbox: NamespaceSandbox, host: str) -> int:
+        before = sandbox.unrouted()
+        run(sandbox, f"for i in 1 2; do (exec 3<>/dev/tcp/{host}/53); done")
+        sandbox.pass_turn(1_000_000_000, "clock", b"x")
+        counted = sandbox.unrouted() - before
+        assert sandbox.unrouted() - before == counted  # asked again, not told again
+        sandbox.settle()
+        return counted
+
+    with bench.sandbox() as sandbox:
+        assert isinstance(sandbox, NamespaceSandbox)
+        assert attempts(sandbox, "8.8.8.8") == 2
+        assert attempts(sandbox, "2001:4860:4860::8888") == 2
+
+
 def test_only_the_agents_range_can_be_committed(bench: Bench) -> None:
     with bench.sandbox(bench.spec(id_base=VERIFIER_IDS)) as sandbox:
         sandbox.kill()

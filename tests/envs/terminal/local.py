@@ -187,7 +187,7 @@ class LocalSandbox(Sandbox):
         _cannot()
 
     @override
-    def network_counters(self) -> Mapping[str, int]:
+    def unrouted(self) -> int:
         _cannot()
 
     @override
