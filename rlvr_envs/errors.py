@@ -15,9 +15,8 @@ What the agent does wrong is no exception: it becomes a `ToolResult`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 
 class RlvrError(Exception):
@@ -68,8 +67,7 @@ class TaskError(CallerError, ValueError):
         self.line = line
 
 
-@contextmanager
-def boundary(kind: type[WorldError], doing: str) -> Iterator[None]:
+class boundary:  # noqa: N801 - it reads as a verb: with boundary(...)
     """Turn an unexpected exception into the world's error at a boundary.
 
     Args:
@@ -79,10 +77,23 @@ def boundary(kind: type[WorldError], doing: str) -> Iterator[None]:
     Raises:
         kind: If the block raised anything that is not ours already.
     """
-    try:
-        yield
-    except RlvrError:
-        raise
-    except Exception as error:
-        detail = f"{type(error).__name__}: {error}"
-        raise kind(f"The world broke while {doing}: {detail}.") from error
+
+    __slots__ = ("_doing", "_kind")
+
+    def __init__(self, kind: type[WorldError], doing: str) -> None:
+        self._kind = kind
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception) and not isinstance(error, RlvrError):
+            what = f"{type(error).__name__}: {error}"
+            text = f"The world broke while {self._doing}: {what}."
+            raise self._kind(text) from error

@@ -67,6 +67,7 @@ class RecordTrajectory(
         self._living = False
         self._path: Path | None = None
         self._problem = ""
+        self._timed: gym.Env[Any, Any] | None = None
 
     @property
     def last_trajectory(self) -> Trajectory:
@@ -195,7 +196,9 @@ class RecordTrajectory(
 
     def _timing(self, whole_s: float) -> dict[str, Any]:
         """Return what the layers below say, and the time of all of them together."""
-        seconds = {**self._below("timings", {}), "whole_s": whole_s}
+        if self._timed is None:
+            self._timed = _first_with(self.env, "timings") or self.env
+        seconds = {**getattr(self._timed, "timings", {}), "whole_s": whole_s}
         return {"kind": Kind.TIMING, "turn": self._turn, "seconds": seconds}
 
     def _header(
@@ -252,6 +255,15 @@ def _parsed(action: Any) -> Mapping[str, Any]:
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {**tool.openai(), "category": str(tool.category)}
+
+
+def _first_with(env: gym.Env[Any, Any], name: str) -> gym.Env[Any, Any] | None:
+    """Return the outermost layer that has an attribute of its own."""
+    while not hasattr(env, name):
+        if not isinstance(env, gym.Wrapper):
+            return None
+        env = env.env
+    return env
 
 
 def _stack(env: gym.Env[Any, Any]) -> list[str]:

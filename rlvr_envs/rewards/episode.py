@@ -80,6 +80,21 @@ class Turn:
         """Whether the call got as far as the world."""
         return self.error_kind not in NEVER_RAN
 
+    def as_category(self, category: ToolCategory) -> Turn:
+        """Return the same turn under another category."""
+        return Turn(
+            self.call,
+            self.observation,
+            category,
+            self.ok,
+            self.error_kind,
+            self.exit_code,
+            self.tokens,
+            self.reasoning_tokens,
+            self.state,
+            self.void,
+        )
+
     @classmethod
     def from_info(
         cls,

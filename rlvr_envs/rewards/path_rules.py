@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -98,7 +98,7 @@ class RuleBook:
     def seen(self, turn: Turn) -> Turn:
         """Return the turn with its category refined."""
         category = self.classify(turn.act)
-        return turn if category is turn.category else replace(turn, category=category)
+        return turn if category is turn.category else turn.as_category(category)
 
     def state_after(self, turns: Sequence[Turn]) -> State:
         """Return the state that a history leads to, from an untouched world."""

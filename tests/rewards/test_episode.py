@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rlvr_envs.records import ErrorKind, Status, ToolCall, ToolCategory
@@ -52,3 +54,22 @@ def test_an_episode_counts_its_action_tokens() -> None:
 def test_fewer_than_no_tokens_are_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         bash("ls", tokens=-1)
+
+
+def test_a_turn_under_another_category_is_the_same_turn_otherwise() -> None:
+    turn = Turn(
+        ToolCall("run", {"a": 1}),
+        "seen",
+        ToolCategory.MUTATE,
+        ok=False,
+        error_kind=ErrorKind.TIMEOUT,
+        exit_code=3,
+        tokens=4,
+        reasoning_tokens=2,
+        state={"x": 1},
+        void=True,
+    )
+
+    other = turn.as_category(ToolCategory.OBSERVE)
+
+    assert other == replace(turn, category=ToolCategory.OBSERVE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from types import TracebackType
 
 from rlvr_envs.envs.terminal.capture import Capture
 from rlvr_envs.envs.terminal.results import Step
@@ -138,16 +138,27 @@ class LastingShell:
         return lost if lost and lost.lost else Ended(-1, lost=True)
 
 
-@contextmanager
-def step_group(sandbox: Sandbox) -> Iterator[StepGroup]:
+class step_group:  # noqa: N801 - it reads as a noun: with step_group(...) as group
     """Give a step its group; a group that fails is the sandbox's fault."""
-    with boundary(SandboxError, "opening a step"):
-        group = sandbox.step_group()
-    try:
-        yield group
-    finally:
+
+    __slots__ = ("_group", "_sandbox")
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def __enter__(self) -> StepGroup:
+        with boundary(SandboxError, "opening a step"):
+            self._group = self._sandbox.step_group()
+        return self._group
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         with boundary(SandboxError, "closing a step"):
-            group.close()
+            self._group.close()
 
 
 def join(group: StepGroup, pid: int) -> None:
