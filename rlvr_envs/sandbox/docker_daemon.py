@@ -19,6 +19,7 @@ from rlvr_envs.records import Places
 from rlvr_envs.sandbox.docker_images import LABEL
 from rlvr_envs.sandbox.mounting import unmount_below
 from rlvr_envs.sandbox.owners import is_abandoned, owner_name
+from rlvr_envs.sandbox.perprocess import PerProcess
 
 OWNER = f"{LABEL}.owner"
 """Label that names the process which a container belongs to."""
@@ -46,13 +47,11 @@ class Daemon:
         Raises:
             MissingRequirement: If the SDK is missing or no daemon answers.
         """
-        return _client(os.getpid(), self.url)
+        return _clients.get(self.url)
 
     def forget(self) -> None:
         """Close this process's connections to every daemon; the next call connects."""
-        for client in _CLIENTS.values():
-            client.close()
-        _CLIENTS.clear()
+        _clients.close()
         _GUARDED.clear()
         while _KEPT:
             os.close(_KEPT.pop())
@@ -98,15 +97,6 @@ def _sdk() -> Any:
         ) from error
 
 
-_CLIENTS: dict[tuple[int, str], Any] = {}
-
-
-def _client(pid: int, url: str) -> Any:
-    if (pid, url) not in _CLIENTS:
-        _CLIENTS[pid, url] = _connected(url)
-    return _CLIENTS[pid, url]
-
-
 def _connected(url: str) -> Any:
     sdk = _sdk()
     _knock(url)
@@ -146,11 +136,8 @@ def _pinged(client: Any) -> None:
         raise
 
 
-@atexit.register
-def _close_clients() -> None:
-    for (pid, _url), client in _CLIENTS.items():
-        if pid == os.getpid():
-            client.close()
+_clients = PerProcess(_connected)
+atexit.register(_clients.close)
 
 
 def runs(places: Places) -> Path:

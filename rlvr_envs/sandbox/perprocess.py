@@ -64,9 +64,8 @@ class PerProcess(Generic[Key, Thing]):
         """Close this process's; the next call makes others."""
         with self._lock:
             for owner, key in list(self._things):
-                thing = self._things.pop((owner, key))
                 if owner == os.getpid():
-                    thing.close()
+                    self._things.pop((owner, key)).close()
 
     def _after_fork(self) -> None:
         """A lock that another thread held at the fork would stay locked for ever."""

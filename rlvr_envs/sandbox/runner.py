@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -36,6 +36,7 @@ from rlvr_envs.sandbox.base import (
 )
 from rlvr_envs.sandbox.examiner import Died, Job, Outlasted, ZygotePool
 from rlvr_envs.sandbox.owners import owner_name
+from rlvr_envs.sandbox.perprocess import PerProcess
 from rlvr_envs.state import (
     Examination,
     ExaminedTest,
@@ -341,8 +342,20 @@ def _examination(found: Any) -> Examination:
     )
 
 
-_POOLS: dict[tuple[int, Make, str], ZygotePool] = {}
-_POOLS_LOCK = threading.Lock()
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """What warm examiners are for: an image, under a backend."""
+
+    make: Make
+    digest: str
+    spec: SandboxSpec = field(compare=False)
+
+
+def _pool(examined: _Examined) -> ZygotePool:
+    return ZygotePool(lambda: examined.make(examined.spec))
+
+
+_pools = PerProcess(_pool)
 
 
 def shared_pool(make: Make, pristine: Snapshot) -> ZygotePool:
@@ -352,21 +365,13 @@ def shared_pool(make: Make, pristine: Snapshot) -> ZygotePool:
         make: Makes sandboxes.
         pristine: The image alone.
     """
-    key = (os.getpid(), make, pristine.digest)
     spec = SandboxSpec(
         pristine, hostname="verifier", id_base=VERIFIER_IDS, targets=(SUBMISSION,)
     )
-    with _POOLS_LOCK:
-        if key not in _POOLS:
-            _POOLS[key] = ZygotePool(lambda: make(spec))
-        return _POOLS[key]
+    return _pools.get(_Examined(make, pristine.digest, spec))
 
 
 @atexit.register
 def close_pools() -> None:
     """Destroy this process's idle examiners; a forked parent's are left alone."""
-    with _POOLS_LOCK:
-        mine = [key for key in _POOLS if key[0] == os.getpid()]
-        pools = [_POOLS.pop(key) for key in mine]
-    for pool in pools:
-        pool.close()
+    _pools.close()
