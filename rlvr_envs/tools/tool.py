@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rlvr_envs.records import JsonObject, ToolResult, ToolSpec
 
@@ -14,6 +14,16 @@ SessionT = TypeVar("SessionT")
 def no_complaint(_arguments: JsonObject) -> str:
     """Accept everything that the schema accepts."""
     return ""
+
+
+def parameters(required: tuple[str, ...] = (), **properties: Any) -> JsonObject:
+    """Return the schema of a tool's arguments: these, by name, and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,21 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlvr_envs.records import JsonObject, ToolCategory, ToolResult, ToolSpec
-from rlvr_envs.tools.tool import Tool
+from rlvr_envs.tools.tool import Tool, parameters
 
 if TYPE_CHECKING:
     from rlvr_envs.envs.sql_rest.doors import Doors
 
 _MAX_TEXT = 1 << 20
-
-
-def _parameters(required: tuple[str, ...] = (), **properties: Any) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
 
 
 _QUERY = ToolSpec(
@@ -32,7 +23,7 @@ _QUERY = ToolSpec(
         "that is rolled back. Rows come back as comma-separated values: NULL is "
         'nothing, an empty text is "".'
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("statement",),
         statement={
             "type": "string",
@@ -51,7 +42,7 @@ _SQL = ToolSpec(
         "your role's rights go. Each statement commits by itself unless BEGIN opened "
         "a transaction; what is not committed when the episode ends is undone."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("statement",),
         statement={
             "type": "string",
@@ -66,7 +57,7 @@ _SQL = ToolSpec(
 _SCHEMA = ToolSpec(
     name="schema",
     description="List tables and views with their columns, types and constraints.",
-    parameters=_parameters(),
+    parameters=parameters(),
     category=ToolCategory.OBSERVE,
 )
 
@@ -91,7 +82,7 @@ _HTTP_GET = ToolSpec(
         "Send a GET or HEAD request to the task's HTTP service and read status, headers "
         "and body. /openapi.json describes what the service can do."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("path",),
         path=_PATH,
         method={"enum": ["GET", "HEAD"], "description": "Default GET."},
@@ -106,7 +97,7 @@ _HTTP = ToolSpec(
         "Send any request to the task's HTTP service and read status, headers and body. "
         "A body is sent as it is; say what it is in Content-Type."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("method", "path"),
         method={
             "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
@@ -130,7 +121,7 @@ _SUBMIT = ToolSpec(
         "End the episode. What the database holds then is judged, and the answer where "
         "the task asks for one. Nothing can be done afterwards."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         answer={
             "type": "string",
             "maxLength": 65536,

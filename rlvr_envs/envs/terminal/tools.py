@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_envs.envs.terminal.session import TerminalSession
 from rlvr_envs.records import JsonObject, ToolCategory, ToolResult, ToolSpec
 from rlvr_envs.tools.posix import check_argv, check_path, check_text
-from rlvr_envs.tools.tool import Tool
+from rlvr_envs.tools.tool import Tool, parameters
 
 _MAX_TEXT = 4 << 20
 _PATH: dict[str, Any] = {
@@ -20,15 +20,6 @@ _PATH: dict[str, Any] = {
     "maxLength": 4096,
     "description": "Absolute, or relative to the shell's working directory.",
 }
-
-
-def _parameters(required: tuple[str, ...] = (), **properties: Any) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
 
 
 _BASH = ToolSpec(
@@ -41,7 +32,7 @@ _BASH = ToolSpec(
         "with '&' and its output redirected; a command that outlasts the time limit "
         "is killed."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("command",),
         command={
             "type": "string",
@@ -60,7 +51,7 @@ _EXEC = ToolSpec(
         "redirection. Its standard output and error come back in two sections. It "
         "starts with a fresh environment; variables of the bash tool do not reach it."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("argv",),
         argv={
             "type": "array",
@@ -87,7 +78,7 @@ _READ_FILE = ToolSpec(
         "Read a file, or some lines of it. Bytes that are no text are shown as \\xHH, "
         "carriage returns too."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("path",),
         path={**_PATH, "examples": ["/etc/passwd", "/etc/hostname", "/nowhere"]},
         offset={
@@ -114,7 +105,7 @@ _WRITE_FILE = ToolSpec(
         "Write a text file exactly as given, in UTF-8, replacing what it held. Its "
         "folder must exist. No newline is added."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("path", "content"),
         path={**_PATH, "examples": ["note.txt", "/nowhere/note.txt"]},
         content={
@@ -143,7 +134,7 @@ _SCREEN = ToolSpec(
         "Look at the terminal screen, 80 columns by 24 rows, on which an interactive "
         "shell of its own runs. For full-screen and interactive programs."
     ),
-    parameters=_parameters(),
+    parameters=parameters(),
     category=ToolCategory.OBSERVE,
 )
 
@@ -154,7 +145,7 @@ _SEND_KEYS = ToolSpec(
         "is a tmux key name (Enter, Escape, Tab, BSpace, Up, PageDown, C-c, M-x, F1) "
         "or text, typed as it is. Nothing is executed before an Enter."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         ("keys",),
         keys={
             "type": "array",
@@ -178,7 +169,7 @@ _SUBMIT = ToolSpec(
         "End the episode. The final state of the machine is judged, not the answer. "
         "Nothing can be done afterwards."
     ),
-    parameters=_parameters(
+    parameters=parameters(
         answer={
             "type": "string",
             "maxLength": 65536,
