@@ -227,11 +227,13 @@ class SqlSession(Session):
 
     @override
     def _open(self) -> Channel:
-        return Wire(
+        wire = Wire(
             self._clone.open_agent(),
             limit_rows=self._limit_rows,
             limit_bytes=self._limit_bytes,
         )
+        self._clone.when_closed(wire.close)
+        return wire
 
 
 class ReadSession(SqlSession):

@@ -11,6 +11,8 @@ import psycopg
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from rlvr_envs.envs.sql_rest.valve import Valve
+
 Cells = tuple[str | None, ...]
 
 _GRACE_S = 2.0
@@ -91,9 +93,16 @@ class Wire:
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
         self._notices: list[str] = []
+        fits = Valve.fits(self._pgconn)
+        self._valve = Valve(self._pgconn, limit_bytes) if fits else None
         # In place of the connection's own, which knows no Python codec for some of the
         # encodings that an agent can choose.
         self._pgconn.notice_handler = self._notice
+
+    def close(self) -> None:
+        """Let go of what the connection's messages pass through; idempotent."""
+        if self._valve is not None:
+            self._valve.close()
 
     @property
     def transaction(self) -> TransactionStatus:
@@ -113,6 +122,8 @@ class Wire:
         """
         answer = Answer()
         self._notices = []
+        if self._valve is not None:
+            self._valve.filter.begin()
         try:
             self._ask(statement, deadline)
             self._read(answer, deadline)
@@ -131,6 +142,7 @@ class Wire:
         while self._pgconn.flush():
             self._wait(select.POLLIN | select.POLLOUT, deadline)
             self._pgconn.consume_input()
+        self._pump()
 
     def _read(self, answer: Answer, deadline: float) -> None:
         for result in self._results(deadline):
@@ -166,6 +178,7 @@ class Wire:
             values = [result.get_value(row, i) for i in range(result.nfields)]
             size = sum(len(value) for value in values if value is not None)
             answer.rows_total += 1
+            size += self._omitted(answer.rows_total)
             answer.bytes_total += size
             if self._has_room(answer, size):
                 answer.bytes_kept += size
@@ -183,7 +196,7 @@ class Wire:
         while True:
             size, data = self._pgconn.get_copy_data(1)
             if size == -1:
-                return
+                break
             if size == 0:
                 self._wait(select.POLLIN, deadline)
                 self._pgconn.consume_input()
@@ -192,6 +205,8 @@ class Wire:
             answer.copied += bytes(data)[: max(room, 0)]
             answer.bytes_total += size
             answer.bytes_kept = len(answer.copied)
+        if self._valve is not None:
+            answer.bytes_total += self._valve.filter.copy_bytes
 
     def _cancel(self, answer: Answer) -> None:
         deadline = time.monotonic() + _GRACE_S
@@ -208,10 +223,21 @@ class Wire:
     def _wait(self, events: int, deadline: float) -> None:
         poll = select.poll()
         poll.register(self._pgconn.socket, events)
+        if self._valve is not None:
+            self._valve.watch(poll)
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise _TimeUp
         if time.monotonic() > deadline:
             raise _TimeUp
+        self._pump()
+
+    def _pump(self) -> None:
+        if self._valve is not None:
+            self._valve.pump()
+
+    def _omitted(self, row: int) -> int:
+        """Return the size of a row that was too large to be let through, or 0."""
+        return 0 if self._valve is None else self._valve.filter.omitted.get(row, 0)
 
     def _notice(self, result: PGresult) -> None:
         if len(self._notices) < _MAX_NOTICES:
