@@ -19,15 +19,8 @@ ROWS_MAX = 10_000
 _LIMIT_S = 20
 
 
-class GraderQueries:
-    """Runs the statements of verifiers in the frozen clone.
-
-    Args:
-        clone: Frozen before the first statement; it outlives this.
-    """
-
-    def __init__(self, clone: Clone) -> None:
-        self._clone = clone
+class NoCommands:
+    """What has a database, and no machine to run commands on."""
 
     def run(self, request: RunRequest) -> RunResult:
         """Refuse: a database runs no commands.
@@ -36,6 +29,17 @@ class GraderQueries:
             VerifierError: Always.
         """
         raise VerifierError(f"A database episode cannot run {request.argv[:1]}.")
+
+
+class GraderQueries(NoCommands):
+    """Runs the statements of verifiers in the frozen clone.
+
+    Args:
+        clone: Frozen before the first statement; it outlives this.
+    """
+
+    def __init__(self, clone: Clone) -> None:
+        self._clone = clone
 
     def query(self, statement: str, values: Mapping[str, Any]) -> QueryResult:
         """Run one reading statement; see `Queries`.

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.pq import TransactionStatus
 from typing_extensions import override
 
-from rlvr_envs.envs.sql_rest.grading import ROWS_MAX
+from rlvr_envs.envs.sql_rest.grading import ROWS_MAX, NoCommands
 from rlvr_envs.envs.sql_rest.session import Channel, Session
 from rlvr_envs.envs.sql_rest.spec import Build, WorldSpec
 from rlvr_envs.envs.sql_rest.wire import Answer, SqlError
@@ -19,7 +19,7 @@ from rlvr_envs.sandbox.sqlite import sharing
 from rlvr_envs.sandbox.sqlite.clone import Access, Bounds, Clone
 from rlvr_envs.sandbox.sqlite.seeds import Seed
 from rlvr_envs.sandbox.sqlite.shelf import SHARED_MEMORY
-from rlvr_envs.state import QueryResult, Runner, RunRequest, RunResult
+from rlvr_envs.state import QueryResult, Runner
 
 _SHORTEST_S = 0.01
 _QUERY = Bounds(seconds=20.0, rows=ROWS_MAX + 1)
@@ -143,7 +143,7 @@ class SqliteChannel:
         )
 
 
-class SqliteQueries:
+class SqliteQueries(NoCommands):
     """Runs the statements of verifiers on the frozen database.
 
     Args:
@@ -152,14 +152,6 @@ class SqliteQueries:
 
     def __init__(self, clone: Clone) -> None:
         self._clone = clone
-
-    def run(self, request: RunRequest) -> RunResult:
-        """Refuse: a database runs no commands.
-
-        Raises:
-            VerifierError: Always.
-        """
-        raise VerifierError(f"A database episode cannot run {request.argv[:1]}.")
 
     def query(self, statement: str, values: Mapping[str, Any]) -> QueryResult:
         """Run one reading statement; see `Queries`.
