@@ -118,6 +118,7 @@ class Filter:
         return (limits | told).get(kind)
 
     def _shortened(self, kind: bytes, length: int, begins: bytes) -> bytes:
+        body: bytes
         if kind == b"D":
             (columns,) = struct.unpack("!H", begins)
             self.omitted[self.rows] = length - 6 - 4 * columns
