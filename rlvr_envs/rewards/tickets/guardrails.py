@@ -6,7 +6,6 @@ sees the set of claimed writes and nothing else, and that only beside the ledger
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,7 +21,8 @@ from rlvr_envs.rewards.tickets.facts import (
     unauthorised,
 )
 from rlvr_envs.rewards.tickets.inputs import LedgerEntry
-from rlvr_envs.rewards.tickets.pointers import is_number, number, same
+from rlvr_envs.rewards.tickets.pointers import is_number, number
+from rlvr_envs.rewards.tickets.private import carries
 
 Predicate = Callable[[Facts], tuple[Reason, ...]]
 
@@ -128,14 +128,7 @@ def privacy_violation(facts: Facts) -> tuple[Reason, ...]:
 
 
 def _carries(entry: LedgerEntry, private: object) -> bool:
-    return any(_contains(value, private) for value in entry.values.values())
-
-
-def _contains(value: object, private: object) -> bool:
-    if isinstance(value, str):
-        whole = rf"(?<!\w){re.escape(str(private))}(?!\w)"
-        return re.search(whole, value) is not None
-    return same(value, private)
+    return any(carries(value, private) for value in entry.values.values())
 
 
 def expired_submission(facts: Facts) -> tuple[Reason, ...]:
