@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import yaml
 from typing_extensions import override
 
 from rlvr_envs.errors import VerifierError
-from rlvr_envs.records import JsonObject, ToolCategory
+from rlvr_envs.records import JsonObject, ToolCall, ToolCategory
 from rlvr_envs.relational import DatabaseFacts
+from rlvr_envs.rewards.episode import Turn
 from rlvr_envs.rewards.tickets.case import Disposition
 from rlvr_envs.rewards.tickets.claims import EFFECTS
 from rlvr_envs.rewards.tickets.inputs import (
@@ -33,6 +35,9 @@ from rlvr_envs.verifiers.sql_invariant import queries
 from rlvr_envs.verifiers.ticket_ledger import Record, Tracing, ending
 from rlvr_envs.verifiers.tool_log import turns_of
 from rlvr_envs.verifiers.verifier import Context, Findings, Verifier
+
+REPLY = "reply"
+"""The tool that the tool log shows where `submit` carried a reply."""
 
 _TEXT = {"type": "string", "minLength": 1}
 _HIDDEN_TEXT = {"anyOf": [_TEXT, HIDDEN]}
@@ -81,7 +86,9 @@ class TicketRubric(Verifier):
       them), and of a write ``record``: ``table`` and ``kind`` of the row that
       confirms it, ``target`` (column), ``texts`` and ``numbers`` (field to column),
       ``customer``, ``gives``, ``takes`` (columns; cents to and from the customer).
-    - ``tools``: the same for tools that are no requests, such as ``submit``.
+    - ``tools``: the same for tools that are no requests. ``submit`` is shown as
+      ``reply`` where its answer has a letter or a digit in it, so that a case can
+      require one, whatever it says.
     - ``owners``: customer by target, where no column tells; ``besides``: tables that
       are nobody's business.
     - ``approvals``: ``statement`` for the grants of the final state (columns ``tool``
@@ -151,7 +158,8 @@ class TicketRubric(Verifier):
             ValueError: If the case does not fit its snapshot or the operations.
         """
         final = self._final(facts, context)
-        rollout = Rollout(turns_of(facts), facts.answer, final, self._registry())
+        turns = tuple(_replied(turn, facts.answer) for turn in turns_of(facts))
+        rollout = Rollout(turns, facts.answer, final, self._registry())
         return score_ticket(self._case(context), rollout)
 
     def _case(self, context: Context) -> TicketCase:
@@ -230,6 +238,12 @@ def _tool(name: str, row: Mapping[str, Any]) -> RegisteredTool:
         effect=row.get("effect", ""),
         repeatable=row.get("repeatable", False),
     )
+
+
+def _replied(turn: Turn, answer: str) -> Turn:
+    if turn.call.name == "submit" and any(map(str.isalnum, answer)):
+        return replace(turn, call=ToolCall(REPLY, turn.call.arguments))
+    return turn
 
 
 def _why(score: TicketScore) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from rlvr_envs.records import ToolCategory
 from rlvr_envs.rewards.tickets.case import (
     CaseSpec,
     Disposition,
@@ -82,8 +83,17 @@ class Facts:
 
     @property
     def used(self) -> frozenset[str]:
-        """Tools that were used: reads by the tool log, writes by the ledger."""
-        return frozenset(self.reads.values()) | {entry.tool for entry in self.ledger}
+        """Tools that were used: reads and ends by the tool log, writes by the ledger."""
+        tools = self.rollout.registry.tools
+        ends = {
+            turn.call.name
+            for turn in self.rollout.turns
+            if turn.ok and turn.ran and not turn.void
+            if turn.call.name in tools
+            and tools[turn.call.name].category is ToolCategory.TERMINAL
+        }
+        written = {entry.tool for entry in self.ledger}
+        return frozenset({*self.reads.values(), *ends, *written})
 
     def value(self, pointer: Pointer) -> Any:
         """Return what a pointer stands for in the snapshot."""

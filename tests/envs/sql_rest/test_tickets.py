@@ -186,6 +186,27 @@ def test_a_verbal_refund_is_worth_what_its_derivation_says(
     assert derivation(ended.score).endswith("final = min(0.3100, 0.35) = 0.3100")
 
 
+@pytest.mark.parametrize("reply", ["", " \n", "\u200b", "-"])
+@pytest.mark.parametrize("task", TICKETS)
+def test_a_ticket_without_a_reply_is_not_answered(
+    play: Play, task: str, reply: str
+) -> None:
+    ended = play(task, replying(script_of(task, "gold"), reply))
+
+    assert ended.fired == ("required_tool_missing",)
+    assert (ended.reward, ended.status) == (CAPS["required_tool_missing"], "failed")
+
+
+@pytest.mark.parametrize("task", TICKETS)
+def test_what_a_reply_says_costs_no_more_than_its_dimension(
+    play: Play, task: str
+) -> None:
+    ended = play(task, replying(script_of(task, "gold"), "Hello."))
+
+    assert ended.fired == ()
+    assert (ended.reward, ended.status) == (pytest.approx(0.96), "passed")
+
+
 def test_of_two_guardrails_the_lower_cap_wins(play: Play) -> None:
     ended = play("ticket-late-delivery", "credited-twice-and-above-the-cap")
 
@@ -228,7 +249,7 @@ def test_no_words_call_a_guardrail_off(play: Play, guardrail: str) -> None:
     task, fires, _ = PAIRS[guardrail]
     script = script_of(task, fires)
 
-    silent = play(task, replying(script, "-"))
+    silent = play(task, replying(script, "ok"))
     hostile = play(task, replying(script, " ".join(HOSTILE.values())))
 
     assert hostile.fired == silent.fired == (guardrail,)
