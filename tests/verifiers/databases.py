@@ -128,7 +128,9 @@ def state(found: DatabaseFacts) -> FrozenState:
 def facts_of_clone(clone: Clone, *calls: Called) -> DatabaseFacts:
     """Freeze a real clone and read it as a world does."""
     clone.freeze()
-    return DatabaseFacts(clone.diff(), clone.ledger(), calls=calls)
+    return DatabaseFacts(
+        clone.diff(), clone.ledger(), calls=calls, overruns=clone.overruns
+    )
 
 
 def judged(

@@ -104,7 +104,9 @@ class Doors:
             return refusal(closed)
         reader = self._reader()
         reader.limit_s(self._left_s)
-        return reader.schema()
+        result = reader.schema()
+        self._shut = reader.over
+        return result
 
     def http(
         self,
@@ -169,6 +171,7 @@ class Doors:
         session.limit_s(self._left_s)
         result = session.sql(statement)
         self.error = session.error
+        self._shut = session.over
         return result
 
 

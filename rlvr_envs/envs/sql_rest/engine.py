@@ -16,6 +16,10 @@ from rlvr_envs.state import Runner
 class Database(Protocol):
     """The database of one episode."""
 
+    @property
+    def overruns(self) -> tuple[str, ...]:
+        """Which limits of what episodes share the agent went beyond, in words."""
+
     def set_clock(self, epoch_s: float, *, seed: int | None = None) -> None:
         """Say what time it is for the agent, and what its randomness is."""
 

@@ -24,6 +24,7 @@ _STATES = {
     TransactionStatus.INTRANS: "[a transaction is open]",
     TransactionStatus.INERROR: "[the transaction failed: ROLLBACK ends it]",
 }
+_OVERRUN = "{}: this episode has no door any more, and all that is left is to submit it"
 _RESTARTED = "[the session was lost and a new one opened; what it held is undone]"
 
 _COLUMNS = """
@@ -76,6 +77,7 @@ class Session(ABC):
 
     Attributes:
         error: What the server said of the last statement, if it refused it.
+        over: Why this door is shut for good; empty while it is not.
 
     Raises:
         ValueError: If the timeout is not positive and finite.
@@ -97,6 +99,7 @@ class Session(ABC):
         self._limit_bytes = limit_bytes
         self._left_s = math.inf
         self.error: SqlError | None = None
+        self.over = ""
         self._wire = self._open()
 
     def limit_s(self, seconds: float) -> None:
@@ -152,6 +155,8 @@ class Session(ABC):
         notes = []
         if answer.timed_out:
             notes.append(f"[the statement was stopped after {limit_s:g} s]")
+        if self.over:
+            return [*notes, f"[{self.over}]"]
         if answer.lost:
             self._wire = self._open()
             notes.append(_RESTARTED)
@@ -176,7 +181,7 @@ class Session(ABC):
         events = []
         if answer.error is not None and answer.error.state == _DENIED:
             events.append(Event("denied", detail=self._plain(answer.error.message)))
-        if answer.lost:
+        if answer.lost and not self.over:
             events.append(Event("session_restarted"))
         return tuple(events)
 
@@ -227,13 +232,29 @@ class SqlSession(Session):
 
     @override
     def _open(self) -> Channel:
+        self._connection = self._clone.open_agent()
         wire = Wire(
-            self._clone.open_agent(),
+            self._connection,
             limit_rows=self._limit_rows,
             limit_bytes=self._limit_bytes,
+            watch=self._clone.watch,
         )
         self._clone.when_closed(wire.close)
         return wire
+
+    @override
+    def _answer(self, query: bytes, deadline: float) -> Answer:
+        began = time.monotonic()
+        answer = self._ask(query, deadline)
+        if answer.lost and answer.timed_out:
+            self._clone.give_up(self._connection)
+        self._clone.check(time.monotonic() - began)
+        if self._clone.overruns:
+            self.over = _OVERRUN.format(self._clone.overruns[0])
+        return answer
+
+    def _ask(self, query: bytes, deadline: float) -> Answer:
+        return self._wire.run(query, deadline)
 
 
 class ReadSession(SqlSession):
@@ -248,7 +269,7 @@ class ReadSession(SqlSession):
     """
 
     @override
-    def _answer(self, query: bytes, deadline: float) -> Answer:
+    def _ask(self, query: bytes, deadline: float) -> Answer:
         begun = self._wire.run(b"BEGIN READ ONLY", deadline)
         if begun.error is not None or begun.timed_out:
             return begun

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psycopg
@@ -16,6 +17,8 @@ from rlvr_envs.envs.sql_rest.valve import Valve
 Cells = tuple[str | None, ...]
 
 _GRACE_S = 2.0
+_WATCHED_S = 0.25
+_WATCH_S = 0.1
 _MAX_NOTICES = 20
 _NO_COPY = b"this door takes no data for COPY FROM STDIN; use INSERT"
 _ROWS = frozenset({ExecStatus.SINGLE_TUPLE, ExecStatus.TUPLES_OK})
@@ -79,6 +82,8 @@ class Wire:
         connection: In autocommit mode; it belongs to the clone.
         limit_rows: Rows kept of one answer.
         limit_bytes: Bytes of values kept of one answer.
+        watch: Asked from time to time while a statement takes long whether it may go
+            on; it ends the session where not. ``None`` for nobody.
     """
 
     def __init__(
@@ -87,8 +92,11 @@ class Wire:
         *,
         limit_rows: int,
         limit_bytes: int,
+        watch: Callable[[], bool] | None = None,
     ) -> None:
         self._connection = connection
+        self._watch = watch
+        self._look_at = math.inf
         self._pgconn = connection.pgconn
         self._limit_rows = limit_rows
         self._limit_bytes = limit_bytes
@@ -124,6 +132,7 @@ class Wire:
         self._notices = []
         if self._valve is not None:
             self._valve.filter.begin()
+        self._look_at = time.monotonic() + _WATCHED_S if self._watch else math.inf
         try:
             self._ask(statement, deadline)
             self._read(answer, deadline)
@@ -225,11 +234,22 @@ class Wire:
         poll.register(self._pgconn.socket, events)
         if self._valve is not None:
             self._valve.watch(poll)
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise _TimeUp
-        if time.monotonic() > deadline:
-            raise _TimeUp
-        self._pump()
+        while True:
+            left_s = min(deadline, self._look_at) - time.monotonic()
+            ready = poll.poll(max(0.0, left_s) * 1000)
+            now = time.monotonic()
+            if now > deadline or not (ready or now < deadline):
+                raise _TimeUp
+            if now >= self._look_at:
+                self._look()
+            if ready:
+                self._pump()
+                return
+
+    def _look(self) -> None:
+        """Ask whether the statement may go on; else its session ends at once."""
+        may = self._watch is None or self._watch()
+        self._look_at = time.monotonic() + _WATCH_S if may else math.inf
 
     def _pump(self) -> None:
         if self._valve is not None:

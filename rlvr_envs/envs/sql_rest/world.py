@@ -88,6 +88,7 @@ class SqlRestWorld:
                 answer=self._doors.answer,
                 ended_s=self._clock.at_turn(self._turn),
                 times_s=times_s,
+                overruns=self._clone.overruns,
             )
             self._frozen = FrozenState(
                 root=NOWHERE,

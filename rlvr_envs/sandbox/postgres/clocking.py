@@ -1,4 +1,4 @@
-"""The wall clock and the randomness of chosen sessions, told by the harness."""
+"""The wall clock, the randomness and the memory of chosen sessions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ import psycopg
 
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.sandbox.owners import start_ticks
+from rlvr_envs.sandbox.postgres.usage import UsageTable
 
-_SOURCE = Path(__file__).with_name("pgclock.c")
+_SOURCES = tuple(map(Path(__file__).with_name, ("pgclock.c", "pgguard.c")))
 _FLAGS = ("-O2", "-shared", "-fPIC")
 _LIBRARIES = ("-ldl", "-lpthread")
-_CELL = struct.Struct("=QqQQ24xQ")
+_CELL = struct.Struct("=QqQQQ16xQ")
 _COMPILE_S = 60
 _WORD = (1 << 64) - 1
 
@@ -45,7 +46,9 @@ class ClockTable:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         os.ftruncate(self._descriptor, (pids + 1) * _CELL.size)
 
-    def set(self, session: Session, *, epoch_s: float, seed: int) -> None:
+    def set(
+        self, session: Session, *, epoch_s: float, seed: int, memory_bytes: int = 0
+    ) -> None:
         """Say what time it is for a session from its next statement on.
 
         Args:
@@ -53,6 +56,8 @@ class ClockTable:
             epoch_s: In seconds since 1970; a session's clock never goes back.
             seed: Of its randomness, any integer; the same one goes on with the
                 stream where it was.
+            memory_bytes: The most that its process may hold; 0 for no limit. The
+                first call says.
         """
         generation = next(_generations)
         cell = _CELL.pack(
@@ -60,6 +65,7 @@ class ClockTable:
             round(epoch_s * 1_000_000),
             seed & _WORD,
             session.born_ticks,
+            memory_bytes,
             generation,
         )
         os.pwrite(self._descriptor, cell, session.pid * _CELL.size)
@@ -91,10 +97,12 @@ class SessionClocks:
 
     Args:
         table: ``None`` leaves every session to the server's clock.
+        memory_bytes: The most that each may hold; 0 for no limit.
     """
 
-    def __init__(self, table: ClockTable | None) -> None:
+    def __init__(self, table: ClockTable | None, memory_bytes: int = 0) -> None:
         self._table = table
+        self._memory_bytes = memory_bytes
         self._sessions: list[tuple[Connection, Session]] = []
         self._epoch_s: float | None = None
         self._seed = 0
@@ -125,11 +133,16 @@ class SessionClocks:
     def _tell(self, ordinal: int, session: Session) -> None:
         if self._table is not None and self._epoch_s is not None:
             seed = _stream(self._seed, ordinal)
-            self._table.set(session, epoch_s=self._epoch_s, seed=seed)
+            self._table.set(
+                session,
+                epoch_s=self._epoch_s,
+                seed=seed,
+                memory_bytes=self._memory_bytes,
+            )
 
 
 class Preload:
-    """The library that reads a clock table, in a folder that any user may enter.
+    """The library that reads a clock table and tells usage, in a folder that any user may enter.
 
     The server has it mapped once it runs: then the folder can go.
 
@@ -147,9 +160,13 @@ class Preload:
             self.path.write_bytes(library)
             self.path.chmod(0o755)
 
-    def environment(self, table: ClockTable) -> dict[str, str]:
+    def environment(self, table: ClockTable, usage: UsageTable) -> dict[str, str]:
         """Return what the server's environment needs beside its own."""
-        return {"LD_PRELOAD": str(self.path), "RLVR_CLOCK_TABLE": str(table.path)}
+        return {
+            "LD_PRELOAD": str(self.path),
+            "RLVR_CLOCK_TABLE": str(table.path),
+            "RLVR_USAGE_TABLE": str(usage.path),
+        }
 
     def close(self) -> None:
         """Remove it; idempotent."""
@@ -172,7 +189,7 @@ def _library() -> bytes:
         )
     with tempfile.TemporaryDirectory(prefix="rlvr-clock-") as folder:
         target = Path(folder) / "libpgclock.so"
-        argv = [compiler, *_FLAGS, "-o", str(target), str(_SOURCE), *_LIBRARIES]
+        argv = [compiler, *_FLAGS, "-o", str(target), *map(str, _SOURCES), *_LIBRARIES]
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=_COMPILE_S, check=False
         )

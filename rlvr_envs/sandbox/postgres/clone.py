@@ -14,6 +14,7 @@ from psycopg import errors, sql
 
 from rlvr_envs.errors import SandboxError, boundary
 from rlvr_envs.relational import CatalogueEntry, DatabaseDiff, Ledger
+from rlvr_envs.sandbox.postgres.bounds import OUTLIVED, Bounds, database_bytes
 from rlvr_envs.sandbox.postgres.catalogue import role_settings
 from rlvr_envs.sandbox.postgres.clocking import SessionClocks
 from rlvr_envs.sandbox.postgres.cluster import Connection, options_of
@@ -28,9 +29,14 @@ from rlvr_envs.sandbox.postgres.templates import Template
 LIMIT_MESSAGES = 1_000_000
 """How much of a ledger is read, in messages of the server's log."""
 
+OLDEST_BYTES = 1 << 30
+"""How much others may have written before a clone is used: a quarter of what is kept."""
+
 _FREEZE_S = 30.0
 _POLL_S = 0.002
 _SLOT_S = 1.0
+_HEED_MS = 5000
+_LOCK: LiteralString = "SET lock_timeout = '100ms'"
 
 _ROLE: LiteralString = (
     "CREATE ROLE {role} LOGIN PASSWORD {password}; "
@@ -48,6 +54,17 @@ _SESSIONS = """
 SELECT pid, state FROM pg_stat_activity
 WHERE usename = %s AND pid <> pg_backend_pid() ORDER BY pid
 """
+_END_ONE = """
+SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
+WHERE pid = %s AND usename = %s
+"""
+_END_ALL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s
+"""
+_MAKE_SLOT = """
+SELECT pg_wal_lsn_diff(lsn, '0/0')::bigint
+FROM pg_create_logical_replication_slot(%s, 'pgoutput')
+"""
 
 
 class Clone:
@@ -57,6 +74,9 @@ class Clone:
         name: Of the database and of the agent's role; it differs between runs, so
             that observations must not show it.
         admin: The superuser's connection, inside.
+        overruns: Which limits of the server the agent went beyond, in words; such an
+            episode has no door any more, and cannot win.
+        began_bytes: How long the server's log was when the ledger began.
     """
 
     def __init__(
@@ -68,8 +88,11 @@ class Clone:
         self.admin = admin
         self._cluster = template.cluster
         self._password = secrets.token_hex(16)
-        self._agents: list[Connection] = []
-        self._clocks = SessionClocks(self._cluster.clock)
+        self._agents: list[tuple[int, Connection]] = []
+        self._clocks = SessionClocks(self._cluster.clock, access.memory_mib << 20)
+        self._bounds: Bounds | None = None
+        self.overruns: tuple[str, ...] = ()
+        self.began_bytes = 0
         self._spare: Connection | None = None
         self._spare_party: Connection | None = None
         self._settings: tuple[CatalogueEntry, ...] = ()
@@ -84,14 +107,15 @@ class Clone:
         """Open a session of the agent's role; the first one is ready at once.
 
         Raises:
-            SandboxError: If the clone is frozen or the server is gone.
+            SandboxError: If the clone is frozen, a limit was gone beyond, or the
+                server is gone.
         """
-        if self._frozen or self._closed:
+        if self._frozen or self._closed or self.overruns:
             raise SandboxError("A frozen database has no door for an agent.")
         opened, self._spare = self._spare, None
         if opened is None or opened.broken:
             opened = self._reconnect_agent()
-        self._agents.append(opened)
+        self._enter(opened)
         self._clocks.follow(opened)
         return opened
 
@@ -112,6 +136,14 @@ class Clone:
             opened = self._cluster.connect_party(self.name)
         self._clocks.follow(opened)
         return opened
+
+    @property
+    def stale(self) -> bool:
+        """Whether it stood ready while others wrote so much that its ledger may be cut.
+
+        By the last look at the server, which each lease takes anyway.
+        """
+        return self._cluster.wal_bytes - self.began_bytes > OLDEST_BYTES
 
     @property
     def virtual_clock(self) -> bool:
@@ -145,8 +177,54 @@ class Clone:
         """
         self._clocks.follow(connection)
 
-    def freeze(self) -> tuple[str, ...]:
+    def check(self, took_s: float) -> None:
+        """Hold what the agent uses against its limits, once a statement is over.
+
+        Beyond one, its sessions are ended and `overruns` says so.
+
+        Args:
+            took_s: How long the statement took.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        if self._bounds is not None and not self.overruns:
+            with boundary(SandboxError, "measuring a database"):
+                self._stop(self._bounds.after(took_s))
+
+    def watch(self) -> bool:
+        """Look at the same while a statement runs; return whether it may go on.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        if self._bounds is not None and not self.overruns:
+            with boundary(SandboxError, "measuring a database"):
+                self._stop(self._bounds.log() or self._bounds.disk())
+        return not self.overruns
+
+    def give_up(self, connection: Connection) -> None:
+        """End a session that did not heed a cancel; note it if it heeds nothing.
+
+        Raises:
+            SandboxError: If the server is gone.
+        """
+        pids = [pid for pid, known in self._agents if known is connection]
+        with boundary(SandboxError, "ending a session"):
+            for pid in pids:
+                told = self.admin.execute(_END_ONE, [_HEED_MS, pid, self.name])
+                if told.fetchone() == (False,):
+                    self._cluster.lingering.leave(self.name)
+                    self._stop(OUTLIVED)
+
+    def freeze(self, *, limit_s: float = _FREEZE_S) -> tuple[str, ...]:
         """End every session of the agent's; what it did not commit is undone.
+
+        A session that heeds nobody within the limit is left to the server, and
+        `overruns` says so: what it holds may still be committed, but wins nothing.
+
+        Args:
+            limit_s: How long a session may take to end.
 
         Returns:
             What sessions were in the middle of (``active``, ``idle in
@@ -154,13 +232,14 @@ class Clone:
             Then ``prepared`` for each transaction left so.
 
         Raises:
-            SandboxError: If one outlives the deadline.
+            SandboxError: If the server is gone.
         """
         if self._frozen:
             return ()
+        self.watch()
         with boundary(SandboxError, "freezing a database"):
-            self._run("ALTER ROLE {} NOLOGIN", self.name)
-            states = self._end_sessions()
+            states = self._end_sessions(limit_s)
+            self._shut_out()
             for left in prepared(self.admin, self.name):
                 undo(self.admin, left)
                 states = (*states, "prepared")
@@ -183,11 +262,11 @@ class Clone:
     def ledger(self, *, limit_messages: int = LIMIT_MESSAGES) -> Ledger:
         """Return what was committed since the clone was made, however often asked.
 
-        A server that gave the log up, because an episode wrote more than it keeps,
-        makes an incomplete ledger: an agent can cause that.
+        Where the server gave the log up, an agent that wrote too much has an incomplete
+        ledger. That of its neighbours is lost, too.
 
         Raises:
-            SandboxError: If the server is gone.
+            SandboxError: If the server is gone, or gave up what others filled.
         """
         nonce = secrets.token_hex(8)
         with boundary(SandboxError, "reading a ledger"):
@@ -202,25 +281,34 @@ class Clone:
                     "'messages', 'true') LIMIT %s",
                     [self._slot, PUBLICATION, limit_messages],
                 ).fetchall()
-            except errors.ObjectNotInPrerequisiteState:
-                return Ledger(complete=False)
+            except errors.ObjectNotInPrerequisiteState as error:
+                if self.overruns:
+                    return Ledger(complete=False)
+                raise SandboxError(
+                    "The server gave up the log of a database: others wrote too much."
+                ) from error
         return decode((cast("bytes", data) for (data,) in found), until=nonce)
 
     def diff(self, *, limit_rows: int = LIMIT_ROWS) -> DatabaseDiff:
         """Return how rows and definitions differ from the template's.
+
+        It is incomplete where a session that could not be ended holds a table shut.
 
         Raises:
             SandboxError: If the clone is not frozen, or the server is gone.
         """
         grader = self.grader()
         with boundary(SandboxError, "comparing a database with its template"):
-            return diff(
-                grader,
-                self.template.baseline(),
-                expected=self._settings,
-                found=role_settings(self.admin, self.name),
-                limit_rows=limit_rows,
-            )
+            try:
+                return diff(
+                    grader,
+                    self.template.baseline(),
+                    expected=self._settings,
+                    found=role_settings(self.admin, self.name),
+                    limit_rows=limit_rows,
+                )
+            except errors.LockNotAvailable:
+                return DatabaseDiff(complete=False)
 
     def look(self, *, limit_rows: int = LIMIT_ROWS) -> DatabaseDiff:
         """Return the same of what is committed while the episode lives.
@@ -263,6 +351,9 @@ class Clone:
             raise SandboxError("A database is graded between its freeze and its end.")
         if self._grader is None:
             self._grader = self._cluster.connect_grader(self.name)
+            if OUTLIVED in self.overruns:
+                with boundary(SandboxError, "preparing to grade a database"):
+                    self._grader.execute(_LOCK)
         return self._grader
 
     def when_closed(self, tell: Callable[[], None]) -> None:
@@ -288,6 +379,16 @@ class Clone:
         self._make_role()
         self._make_slot()
         self._settings = role_settings(self.admin, self.name)
+        sizes, template = self._cluster.sizes, self.template.name
+        if template not in sizes:
+            sizes[template] = database_bytes(self.admin)
+        self._bounds = Bounds(
+            self.admin,
+            self.access,
+            base_bytes=sizes[template],
+            usage=self._cluster.usage,
+            folder=self._cluster.folder,
+        )
         self._spare = self._connect_agent()
         if self.access.has_party:
             self._spare_party = self._cluster.connect_party(self.name)
@@ -319,15 +420,15 @@ class Clone:
                     self.admin.execute(
                         f"SET LOCAL statement_timeout = {_SLOT_S * 1000:g}"
                     )
-                    self.admin.execute(
-                        "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')",
-                        [self._slot],
-                    )
+                    made = self.admin.execute(_MAKE_SLOT, [self._slot]).fetchone()
             except errors.QueryCanceled:
                 if time.monotonic() > deadline:
                     raise
                 self._cluster.lingering.end(self.admin, limit_s=limit_s)
+                if self._cluster.worn:
+                    raise
             else:
+                self.began_bytes = int(str(made[0])) if made else 0
                 return
 
     def _connect_agent(self) -> Connection:
@@ -350,19 +451,49 @@ class Clone:
                 )
             return self._connect_agent()
 
-    def _end_sessions(self) -> tuple[str, ...]:
-        deadline = time.monotonic() + _FREEZE_S
+    def _enter(self, connection: Connection) -> None:
+        """Count a session, and no longer those that were lost."""
+        lost = [(pid, known) for pid, known in self._agents if known.closed]
+        self._agents = [(pid, known) for pid, known in self._agents if not known.closed]
+        pid = connection.info.backend_pid
+        self._agents.append((pid, connection))
+        if self._bounds is not None:
+            for gone, _ in lost:
+                self._bounds.leave(gone)
+            self._bounds.follow(pid)
+
+    def _stop(self, overrun: str) -> None:
+        """Let the agent do nothing any more; an empty text is no reason to."""
+        if overrun:
+            self.overruns = (*self.overruns, overrun)
+            self.admin.execute(_END_ALL, [self.name])
+
+    def _shut_out(self) -> None:
+        """Close the role; one that a session holds, which cannot be ended, stays."""
+        try:
+            with self.admin.transaction():
+                self.admin.execute("SET LOCAL lock_timeout = '5s'")
+                self._run("ALTER ROLE {} NOLOGIN", self.name)
+        except errors.LockNotAvailable:
+            if OUTLIVED not in self.overruns:
+                raise
+
+    def _end_sessions(self, limit_s: float) -> tuple[str, ...]:
+        # One that was given up has had its time.
+        deadline = time.monotonic() + (0 if OUTLIVED in self.overruns else limit_s)
         sessions = self.admin.execute(_SESSIONS, [self.name]).fetchall()
         for pid, _ in sessions:
             self.admin.execute("SELECT pg_terminate_backend(%s)", [pid])
         while self.admin.execute(_SESSIONS, [self.name]).fetchone() is not None:
             if time.monotonic() > deadline:
-                raise SandboxError("A session of the agent's outlives the freeze.")
+                self._cluster.lingering.leave(self.name)
+                self.overruns = tuple(dict.fromkeys((*self.overruns, OUTLIVED)))
+                break
             threading.Event().wait(_POLL_S)
         return tuple(sorted(str(state) for _, state in sessions if state != "idle"))
 
     def _close_agents(self) -> None:
-        for connection in (*self._agents, self._spare):
+        for connection in (*(known for _, known in self._agents), self._spare):
             if connection is not None:
                 with contextlib.suppress(psycopg.Error):
                     connection.close()
@@ -387,9 +518,13 @@ def make_clone(admin: Connection, template: Template, access: Access) -> Clone:
     template.clone_to(admin, name)
     try:
         clone = Clone(name, template, access, template.cluster.connect(name))
+    except BaseException:
+        template.cluster.discard(name)
+        raise
+    try:
         with boundary(SandboxError, "preparing a cloned database"):
             clone.begin()
     except BaseException:
-        template.cluster.discard(name)
+        clone.close()
         raise
     return clone

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import LiteralString, Self
 
@@ -18,11 +17,13 @@ from psycopg.conninfo import make_conninfo
 
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.sandbox.postgres.clocking import ClockTable, Session
+from rlvr_envs.sandbox.postgres.dropping import Dropper
 from rlvr_envs.sandbox.postgres.lingering import Lingering
 from rlvr_envs.sandbox.postgres.naming import is_orphan, own_prefix, owned_name
 from rlvr_envs.sandbox.postgres.prepared import Prepared, prepared, undo
 from rlvr_envs.sandbox.postgres.roles import OWNER, PARTY, Rights
 from rlvr_envs.sandbox.postgres.server import SHARED_MEMORY, EmbeddedServer
+from rlvr_envs.sandbox.postgres.usage import UsageTable
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -48,7 +49,16 @@ _INTERRUPT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname LIKE %s AND pid <> pg_backend_pid()
 """
+_END_OF_LOG = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
+_END_SESSIONS = """
+SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE datname = %s
+"""
+_DROP_SLOTS = """
+SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+WHERE database = %s AND NOT active
+"""
 _LAST_SESSION_S = 0.1
+_HEED_MS = 1000
 _POLL_S = 0.002
 _CENSUS = """
 SELECT (SELECT count(*) FROM pg_database), (SELECT count(*) FROM pg_roles),
@@ -67,7 +77,12 @@ class Cluster:
     Attributes:
         clock: What sets the wall clock of a session; ``None`` where nothing can.
         clockless: Why a server of our own has none; ``None`` for somebody's.
-        lingering: Ends sessions of agents that block the making of clones.
+        usage: What its processes write; ``None`` where they do not tell.
+        folder: Where a server of our own keeps its files; ``None`` for somebody's.
+        wal_bytes: How long the log was when somebody last asked whether it is alive.
+        sizes: In bytes, of each clone as it is made, by the template's name.
+        lingering: Ends sessions of agents that block the making of clones, and knows
+            those that could not be ended.
 
     Raises:
         MissingRequirement: If it is too old, keeps no logical log, or the user is
@@ -86,6 +101,10 @@ class Cluster:
         self._filling = threading.Lock()
         self.lingering = Lingering(undo=self._undo)
         self.clock: ClockTable | None = None
+        self.usage: UsageTable | None = None
+        self.folder = server.folder if server else None
+        self.wal_bytes = 0
+        self.sizes: dict[str, int] = {}
         self.clockless = server.clockless if server else None
         self.admin = self.connect("postgres")
         try:
@@ -97,7 +116,7 @@ class Cluster:
         except BaseException:
             self.admin.close()
             raise
-        self._dropper = Dropper(self._drop)
+        self._dropper = Dropper(self._drop, again=self._drop_left)
 
     @classmethod
     def start(cls, parent: Path = SHARED_MEMORY) -> Self:
@@ -113,15 +132,21 @@ class Cluster:
     def alive(self) -> bool:
         """Whether it can be used: open, its server running, and not born again.
 
-        A server that lost a process to a signal ends all sessions and goes on.
+        Looks how long the log is by now, as well. A server that lost a process to a signal ends all sessions and goes on.
         """
         if self._closed or not (self._server is None or self._server.alive):
             return False
         try:
-            self.admin.execute("SELECT 1")
+            row = self.admin.execute(_END_OF_LOG).fetchone()
         except psycopg.Error:
             return False
+        self.wal_bytes = int(str(row[0])) if row else 0
         return True
+
+    @property
+    def worn(self) -> bool:
+        """Whether our own server runs what cannot be ended, so that another should."""
+        return self._server is not None and bool(self.lingering.left)
 
     def connect(
         self, database: str, *, user: str = "", password: str = "", options: str = ""
@@ -198,7 +223,7 @@ class Cluster:
         self._dropper.put(database)
 
     def settle(self) -> None:
-        """Wait until everything discarded is gone.
+        """Wait until everything discarded is gone, but for what `lingering` has left.
 
         Raises:
             SandboxError: If something could not be dropped.
@@ -248,6 +273,7 @@ class Cluster:
             row = probe.execute("SELECT extract(epoch FROM now())::bigint").fetchone()
         if row == (_PROBED_S,):
             self.clock = table
+            self.usage = self._server.usage if self._server else None
         else:
             self.clockless = MissingRequirement(
                 "The database server did not load its virtual clock.",
@@ -256,8 +282,9 @@ class Cluster:
 
     def _sweep(self) -> None:
         for name in filter(is_orphan, self.databases()):
-            self._drop_database(name)
-        for name in filter(is_orphan, self.roles()):
+            self._drop(name)
+        orphans = filter(is_orphan, self.roles())
+        for name in sorted(set(orphans) - set(self.lingering.left)):
             self._drop_role(name)
 
     def _make_roles(self) -> None:
@@ -289,8 +316,22 @@ class Cluster:
         self.admin.execute(party)
 
     def _drop(self, database: str) -> None:
-        self._drop_database(database)
-        self._drop_role(database)
+        """Drop it, or leave it for later while a session in it heeds nobody."""
+        try:
+            self._drop_database(database)
+        except errors.ObjectInUse:
+            self.lingering.leave(database)
+            self.admin.execute(_DROP_SLOTS, [database])
+        else:
+            self._drop_role(database)
+            self.lingering.forget(database)
+
+    def _drop_left(self) -> bool:
+        """Try again; return whether something is left even so."""
+        for database in self.lingering.left:
+            if not self._is_entered(database):
+                self._drop(database)
+        return bool(self.lingering.left)
 
     def _undo(self, found: Prepared) -> None:
         with self.connect(found.database) as inside:
@@ -303,6 +344,10 @@ class Cluster:
         deadline = time.monotonic() + _LAST_SESSION_S
         while time.monotonic() < deadline and self._is_entered(name):
             threading.Event().wait(_POLL_S)
+        if self._is_entered(name):
+            told = self.admin.execute(_END_SESSIONS, [_HEED_MS, name]).fetchall()
+            if not all(ended for (ended,) in told):
+                raise errors.ObjectInUse(f"a session in {name} heeds nobody")
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     def _is_entered(self, name: str) -> bool:
@@ -316,53 +361,6 @@ class Cluster:
 
     def _run(self, statement: LiteralString, *names: str) -> None:
         self.admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
-
-
-class Dropper:
-    """A thread that removes things in turn, off everybody's path.
-
-    Args:
-        drop: Removes one thing by name; what it raises is told by `join`.
-    """
-
-    def __init__(self, drop: Callable[[str], None]) -> None:
-        self._drop = drop
-        self._queue: queue.Queue[str | None] = queue.Queue()
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(
-            target=self._work, name="postgres-dropper", daemon=True
-        )
-        self._thread.start()
-
-    def put(self, name: str) -> None:
-        """Hand over one thing."""
-        self._queue.put(name)
-
-    def join(self) -> None:
-        """Wait until all that was handed over is gone.
-
-        Raises:
-            SandboxError: If something is not; told once.
-        """
-        self._queue.join()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise SandboxError(f"A database was not dropped: {failure}") from failure
-
-    def close(self) -> None:
-        """Work off what is left and end; idempotent."""
-        self._queue.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while (name := self._queue.get()) is not None:
-            try:
-                self._drop(name)
-            except (psycopg.Error, OSError) as error:
-                self._failure = error
-            finally:
-                self._queue.task_done()
-        self._queue.task_done()
 
 
 def is_busy(error: psycopg.Error) -> bool:

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -38,7 +39,8 @@ struct cell {
     int64_t moment_us;
     uint64_t seed;
     uint64_t born_ticks;
-    uint64_t pad[3];
+    uint64_t memory_bytes; /* the most that the process may hold; 0 for no limit */
+    uint64_t pad[2];
     uint64_t generation_again;
 };
 
@@ -139,8 +141,18 @@ static void ring_in(int64_t delay_us) {
     real_timer(ITIMER_REAL, &timer, NULL);
 }
 
+/* The server answers what goes beyond with its own error, out of memory. */
+static void limit_memory(uint64_t bytes) {
+    struct rlimit limit;
+    if (!bytes || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+    if (limit.rlim_max != RLIM_INFINITY && bytes > limit.rlim_max) return;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
 static void enter(const struct cell *told) {
     int first = !is_virtual;
+    if (first) limit_memory(told->memory_bytes);
     if (first || told->seed != seed) drawn = 0;
     seed = told->seed;
     if (first) {

@@ -32,6 +32,16 @@ class Rights(StrEnum):
         return f"rlvr_{self}"
 
 
+_LIMITS = (
+    "statement_timeout_s",
+    "transaction_timeout_s",
+    "temp_file_mib",
+    "memory_mib",
+    "disk_mib",
+    "log_mib",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """The agent's role of one episode.
@@ -43,6 +53,9 @@ class Access:
             set its own, so that a session needs a limit beside it.
         transaction_timeout_s: The same for a whole transaction, busy or idle.
         temp_file_mib: Disk for sorts and hashes; the agent cannot raise it.
+        memory_mib: What the process of one session may hold; our own server alone.
+        disk_mib: By how much the database may grow, temporary tables included.
+        log_mib: How much of the server's log may be written; our own server alone.
         has_party: Whether somebody, a service say, writes beside the agent: then a
             session for that stands ready as well.
 
@@ -54,10 +67,13 @@ class Access:
     statement_timeout_s: float = 30.0
     transaction_timeout_s: float = 60.0
     temp_file_mib: int = 256
+    memory_mib: int = 256
+    disk_mib: int = 256
+    log_mib: int = 128
     has_party: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("statement_timeout_s", "transaction_timeout_s", "temp_file_mib"):
+        for name in _LIMITS:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be positive and finite, not {value!r}.")

@@ -22,6 +22,7 @@ import psycopg
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.sandbox.owners import is_abandoned, owner_name, start_ticks
 from rlvr_envs.sandbox.postgres.clocking import ClockTable, Preload
+from rlvr_envs.sandbox.postgres.usage import UsageTable
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder's name carries a nonce
 SUPERUSER = "postgres"
@@ -49,7 +50,8 @@ SETTINGS = {
     "wal_level": "logical",
     "max_replication_slots": "256",
     "max_wal_senders": "4",
-    "max_slot_wal_keep_size": "2GB",
+    # Some thirty episodes that write all they may, at once.
+    "max_slot_wal_keep_size": "4GB",
     # One answer to one question: no worker or shared scan reorders rows.
     "autovacuum": "off",
     "jit": "off",
@@ -65,6 +67,10 @@ SETTINGS = {
     "unix_socket_permissions": "0700",
     "dynamic_shared_memory_type": "mmap",
     "max_connections": "256",
+    # What all databases share: an episode that makes tables in one transaction until
+    # its log is full, some ten thousand, leaves room for others.
+    "max_locks_per_transaction": "512",
+    "max_notify_queue_pages": "131072",
     "shared_buffers": "64MB",
     "log_min_messages": "warning",
 }
@@ -99,6 +105,7 @@ class EmbeddedServer:
     Attributes:
         clock: The wall clocks of its sessions; ``None`` where they cannot be set.
         clockless: Why they cannot; ``None`` where they can.
+        usage: What its processes wrote; ``None`` where they do not tell.
 
     Raises:
         MissingRequirement: If the programs or their user are not there.
@@ -124,6 +131,7 @@ class EmbeddedServer:
                 f"{parent} is too long for a socket: choose a shorter one."
             )
         self.clock: ClockTable | None = None
+        self.usage: UsageTable | None = None
         self.clockless: MissingRequirement | None = None
         preload = self._preload()
         try:
@@ -162,8 +170,9 @@ class EmbeddedServer:
     def close(self) -> None:
         """End the server and see its folder gone; idempotent."""
         keeper, self._keeper = self._keeper, -1
-        if self.clock is not None:
-            self.clock.close()
+        for table in (self.clock, self.usage):
+            if table is not None:
+                table.close()
         if keeper < 0:
             return
         os.close(self._lifeline)
@@ -190,7 +199,8 @@ class EmbeddedServer:
         described = self._order(programs, user)
         if preload is not None:
             self.clock = ClockTable(self.folder / "clock")
-            described["preload"] = preload.environment(self.clock)
+            self.usage = UsageTable(self.folder / "usage")
+            described["preload"] = preload.environment(self.clock, self.usage)
         order = json.dumps(described)
         lifeline, self._lifeline = os.pipe()
         self._status, status = os.pipe()

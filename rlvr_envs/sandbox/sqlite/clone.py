@@ -59,6 +59,7 @@ class Clone:
     """
 
     virtual_clock = True
+    overruns: tuple[str, ...] = ()
 
     def __init__(self, shelf: Shelf, template: Template, access: Access) -> None:
         self.template = template

@@ -139,7 +139,7 @@ agent.execute("UPDATE t SET a = 2")
 clones.append(sharing.lease(seed, Access(), source=source))
 blocked = (
     "SELECT 1 FROM pg_stat_activity WHERE state = 'active' "
-    "AND query LIKE 'SELECT pg_create_logical%'"
+    "AND query LIKE '%FROM pg_create_' || 'logical%'"
 )
 deadline = time.monotonic() + 20
 while clones[0].admin.execute(blocked).fetchone() is None:
