@@ -62,8 +62,10 @@ def words(observation: str) -> Tokens:
 
 def jaccard(one: Tokens, other: Tokens) -> float:
     """Return the share of tokens in common, in [0, 1]; 1.0 for two empty sets."""
-    union = len(one | other)
-    return len(one & other) / union if union else 1.0
+    if one == other:
+        return 1.0
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)
 
 
 @dataclass(frozen=True, slots=True)

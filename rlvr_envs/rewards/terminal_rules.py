@@ -88,14 +88,15 @@ def destroys_knowingly(state: State, act: Act) -> str:
 
 def reissues_failure(state: State, act: Act) -> bool:
     """Whether a request that failed is made again with nothing changed since."""
-    return request(act) in state.get(STALE, frozenset())
+    return request(act) in stale if (stale := state.get(STALE)) else False
 
 
 def diagnoses_failure(state: State, act: Act) -> str:
     """Met by looking at something else after a failure; once an episode."""
-    stale = state.get(STALE, frozenset())
-    looks = classify(act) is ToolCategory.OBSERVE and request(act) not in stale
-    return "diagnose" if stale and looks else ""
+    stale = state.get(STALE)
+    if not stale or request(act) in stale:
+        return ""
+    return "diagnose" if classify(act) is ToolCategory.OBSERVE else ""
 
 
 def ends_untested(state: State, act: Act) -> bool:
@@ -105,8 +106,9 @@ def ends_untested(state: State, act: Act) -> bool:
 
 def tests_edit(state: State, act: Act) -> str:
     """Met by the first run of tests or code after a source edit."""
-    exercises = any(part.exercises for part in commands(act))
-    return "test" if exercises and state.get(UNTESTED) else ""
+    if not state.get(UNTESTED):
+        return ""
+    return "test" if any(part.exercises for part in commands(act)) else ""
 
 
 def _targets_known(state: State, act: Act) -> list[bool]:

@@ -133,5 +133,18 @@ def receive(channel: socket.socket, flags: int = 0) -> Answer | None:
             credentials.frombytes(content)
     if not data:
         return None
-    fields = data.decode(errors="replace").split("\0")
-    return Answer(fields, tuple(fds), credentials[0] if credentials else 0)
+    return Answer(_fields(data), tuple(fds), credentials[0] if credentials else 0)
+
+
+def receive_plain(channel: socket.socket) -> Answer | None:
+    """Receive an answer that comes without descriptors; None at the end.
+
+    Raises:
+        OSError: As ``recv`` does.
+    """
+    data = channel.recv(_ANSWER_BYTES)
+    return Answer(_fields(data)) if data else None
+
+
+def _fields(data: bytes) -> list[str]:
+    return data.decode(errors="replace").split("\0")
