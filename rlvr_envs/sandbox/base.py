@@ -64,6 +64,8 @@ class SandboxSpec:
         id_base: First host uid and gid of the 65536 that the sandbox maps:
             `AGENT_IDS` or `VERIFIER_IDS`, so that neither can touch the other.
         targets: Empty folders to make at the root, for later `attach`.
+        files: What is in the harness folder from the first moment, as by `put`; at
+            most 100 KB together, without NUL bytes.
     """
 
     snapshot: Snapshot
@@ -72,6 +74,7 @@ class SandboxSpec:
     id_base: int = 100_000
     binds: tuple[Bind, ...] = ()
     targets: tuple[str, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 AGENT_IDS = 100_000

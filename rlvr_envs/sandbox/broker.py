@@ -16,11 +16,9 @@ from pathlib import Path
 from rlvr_envs.errors import SandboxError
 from rlvr_envs.sandbox.launcher import start_launcher
 from rlvr_envs.sandbox.perprocess import PerProcess
-from rlvr_envs.sandbox.wire import Packet, receive
+from rlvr_envs.sandbox.wire import Packet
 
-_ANSWER_S = 60.0
-_NAME = "brok"
-"""As long as ``init``, which it takes in its place: agents see it in ``ps``."""
+_SEND_S = 60.0
 
 
 class Broker:
@@ -35,12 +33,12 @@ class Broker:
 
     def __init__(self, program: Path) -> None:
         self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._channel.settimeout(_ANSWER_S)
+        self._channel.settimeout(_SEND_S)
         self._lock = threading.Lock()
         self._closed = False
         try:
             with far:
-                self.pid = start_launcher(program, far, name=_NAME)
+                self.pid = start_launcher(program, far)
         except BaseException:
             self._channel.close()
             raise
@@ -50,17 +48,17 @@ class Broker:
         """Whether it was not closed yet."""
         return not self._closed
 
-    def start(self, channel: socket.socket) -> int:
-        """Start a supervisor, a child of this process, that is told what to do there.
+    def start(self, channel: socket.socket) -> None:
+        """Have a supervisor started, a child of this process, and return at once.
+
+        The first answer on its channel is its pid, or why there is none; the channel
+        ends at once if the broker does.
 
         Args:
-            channel: The far end; it stays the caller's.
-
-        Returns:
-            Its pid.
+            channel: The supervisor's end; it stays the caller's.
 
         Raises:
-            SandboxError: If there is no process to be had, or no broker any more.
+            SandboxError: If there is no broker any more.
         """
         packet = Packet()
         packet.add("start")
@@ -68,12 +66,8 @@ class Broker:
         with self._lock:
             try:
                 packet.send(self._channel)
-                answer = receive(self._channel)
             except OSError as error:
                 raise SandboxError(f"No supervisor can be started: {error}.") from error
-        if answer is None:
-            raise SandboxError("The process that starts supervisors has ended.")
-        return int(answer.checked().fields[1])
 
     def close(self) -> None:
         """End it; supervisors go on. Idempotent."""
@@ -94,20 +88,20 @@ class Broker:
 _brokers = PerProcess(Broker, alive=lambda broker: broker.alive)
 
 
-def start_supervisor(program: Path, channel: socket.socket) -> int:
-    """Start a supervisor through this process's broker; return its pid.
+def start_supervisor(program: Path, channel: socket.socket) -> None:
+    """Have this process's broker start a supervisor; see `Broker.start`.
 
     A broker that somebody killed is replaced.
 
     Raises:
-        SandboxError: If it cannot be started.
+        SandboxError: If no broker can be started.
     """
     broker = _brokers.get(program)
     try:
-        return broker.start(channel)
+        broker.start(channel)
     except SandboxError:
         broker.close()
-        return _brokers.get(program).start(channel)
+        _brokers.get(program).start(channel)
 
 
 def close_brokers() -> None:

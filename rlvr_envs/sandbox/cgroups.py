@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rlvr_envs.confinement import Limits
 from rlvr_envs.errors import MissingRequirement, SandboxError
+from rlvr_envs.sandbox.wire import Packet
 
 FOLDER = "rlvr-envs"
 """Ours in each hierarchy."""
@@ -181,36 +182,25 @@ class Group:
         """The folder whose processes are frozen, killed and counted."""
         return self.unified if self.unified is not None else self.legacy["freezer"]
 
-    def create(self) -> None:
-        """Make the folders.
+    def creation(self, packet: Packet) -> None:
+        """Append what makes the folders, and removes them at the sandbox's end."""
+        for folder in self.folders:
+            packet.add("group", folder)
+        if self.unified is not None and "cpu" in self._hierarchies.on_unified:
+            packet.add("weigh", self.unified.parent, "cpu.weight", 100, 10_000)
+        elif "cpu" in self.legacy:
+            packet.add("weigh", self.legacy["cpu"].parent, "cpu.shares", 1024, 262_144)
 
-        Raises:
-            SandboxError: If the kernel refuses.
-        """
-        made: list[Path] = []
-        try:
-            for folder in self.folders:
-                folder.mkdir()
-                made.append(folder)
-            self._weigh_all()
-        except OSError as error:
-            for folder in made:
-                folder.rmdir()
-            raise SandboxError(f"A control group cannot be made: {error}.") from error
-
-    def limit(self, limits: Limits) -> None:
-        """Set the ceilings; init itself comes on top of the process limit.
-
-        Raises:
-            SandboxError: If the kernel refuses one that matters.
-        """
+    def limitation(self, packet: Packet, limits: Limits) -> None:
+        """Append what sets the ceilings; init comes on top of the process limit."""
         on_unified = self._hierarchies.on_unified
         for controller, file, value, needed in _limits_unified(limits):
             if self.unified is not None and controller in on_unified:
-                _set(str(self.unified), file, value, needed=needed)
+                packet.add("limit", f"{self.unified}/{file}", value, int(needed))
         for controller, file, value, needed in _limits_legacy(limits):
             if controller in self.legacy:
-                _set(str(self.legacy[controller]), file, value, needed=needed)
+                folder = self.legacy[controller]
+                packet.add("limit", f"{folder}/{file}", value, int(needed))
 
     def members(self) -> list[int]:
         """Return the pids in the group, as this process's namespace has them."""
@@ -233,46 +223,22 @@ class Group:
             parts.append(part)
         return b"".join(parts)
 
+    def close(self) -> None:
+        """Close what is kept open; idempotent."""
+        if self._list is not None:
+            self._list.close()
+            self._list = None
+
     def remove(self) -> None:
         """Remove the folders of a group without members; missing ones are fine.
 
         Raises:
             SandboxError: If one is still in use after some seconds.
         """
-        if self._list is not None:
-            self._list.close()
-            self._list = None
+        self.close()
         deadline = time.monotonic() + _REMOVE_S
         for folder in self.folders:
             _remove(folder, deadline)
-        self._weigh_all()
-
-    def _weigh_all(self) -> None:
-        """Let all sandboxes together weigh what they weigh one by one.
-
-        Else they would share what one process of the host gets. The number of
-        subfolders, those of other trainers included, is in a folder's link count.
-        """
-        if self.unified is not None and "cpu" in self._hierarchies.on_unified:
-            parent, file, unit, most = self.unified.parent, "cpu.weight", 100, 10_000
-        elif "cpu" in self.legacy:
-            parent, file = self.legacy["cpu"].parent, "cpu.shares"
-            unit, most = 1024, 262_144
-        else:
-            return
-        count = max(1, parent.stat().st_nlink - 2)
-        _set(str(parent), file, min(most, unit * count), needed=False)
-
-
-def _set(folder: str, file: str, value: int, *, needed: bool) -> None:
-    try:
-        with FileIO(f"{folder}/{file}", "w") as control:
-            control.write(b"%d" % value)
-    except OSError as error:
-        if needed:
-            raise SandboxError(
-                f"The limit {file}={value} was refused: {error}."
-            ) from error
 
 
 def _remove(folder: Path, deadline: float) -> None:

@@ -50,14 +50,34 @@ def _harness_files_can_be_read_and_not_changed(bench: Bench) -> None:
 
 
 @promise(HARNESS)
+def _the_first_harness_files_are_there_at_once(bench: Bench) -> None:
+    shown = f"cd {HARNESS_FOLDER} && cat *; stat -c %a:%u * && echo more >> note"
+    with bench.sandbox(bench.spec(files={"note": b"one\n", "other": b"two\n"})) as box:
+        ran = run(box, shown)
+        box.put("note", b"new\n")
+        again = run(box, f"cat {HARNESS_FOLDER}/note").text
+    expect(ran.text.startswith("one\ntwo\n444:0\n444:0\n"), ran.text)
+    expect(ran.status != 0, "a harness file can be written to")
+    expect(again == "new\n", again)
+
+
+@promise(HARNESS)
 def _a_harness_file_has_a_plain_name(bench: Bench) -> None:
+    def take(name: str) -> None:
+        sandbox.put(name, b"")
+
+    def take_first(name: str) -> None:
+        with bench.sandbox(bench.spec(files={name: b""})):
+            pass
+
     with bench.sandbox() as sandbox:
-        for name in ("", ".", "..", "a/b", "../a"):
-            try:
-                sandbox.put(name, b"")
-            except ValueError:
-                continue
-            expect(condition=False, message=f"the name {name!r} was taken")
+        for way in (take, take_first):
+            for name in ("", ".", "..", "a/b", "../a"):
+                try:
+                    way(name)
+                except ValueError:
+                    continue
+                expect(condition=False, message=f"the name {name!r} was taken")
 
 
 @promise(HARNESS, Capability.DISK_QUOTA)

@@ -158,6 +158,8 @@ class DockerSandbox(Sandbox):
         own = replace(self.spec, id_base=self._id_base)
         self._harness = HarnessFolder(harness, own)
         self._phase = _Phase.RUNNING
+        for name, data in self.spec.files.items():
+            self.put(name, data)
 
     def _furnish(self, folder: Path) -> Path:
         """Make what the container is shown; return the harness folder."""

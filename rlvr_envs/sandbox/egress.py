@@ -54,8 +54,6 @@ class Egress:
         Raises:
             SandboxError: If the sandbox is gone.
         """
-        if self._counts:
-            self._unrouted = self._sandbox.unrouted()
         if not self._listens:
             return
         self._dns = self._sandbox.listen(socket.SOCK_DGRAM, LOOPBACK, 53)
@@ -64,6 +62,15 @@ class Egress:
         for port in ports:
             listener = self._sandbox.listen(socket.SOCK_STREAM, LOOPBACK, port)
             self._servers.append(_ReplayServer(listener, self._exchanges, self.note))
+
+    def begin(self) -> None:
+        """Count from here on; before the first call of an episode.
+
+        Raises:
+            SandboxError: If the sandbox is gone.
+        """
+        if self._counts:
+            self._unrouted = self._sandbox.unrouted()
 
     def note(self, kind: str, detail: str) -> None:
         """Count something that an answering thread saw."""

@@ -35,34 +35,29 @@ class Hull:
         self.init = -1
         self.init_pid = 0
         self.made = time.monotonic()
-        self.group.create()
         self.spawn_channel, far = socket.socketpair(
             socket.AF_UNIX, socket.SOCK_SEQPACKET
         )
-        try:
-            self.supervisor = Supervisor(program)
-            with far:
+        with far:
+            try:
+                self.supervisor = Supervisor(program)
+            except BaseException:
+                self.spawn_channel.close()
+                raise
+            try:
                 self._order(far)
-        except BaseException:
-            far.close()
-            self._undo()
-            raise
+            except BaseException:
+                self.close()
+                raise
 
     def _order(self, far: socket.socket) -> None:
         packet = Packet()
         packet.add("owner", os.getpid())
-        for folder in self.group.folders:
-            packet.add("remove", folder)
-        group = self.group.unified
-        fd = None if group is None else os.open(group, os.O_PATH | os.O_DIRECTORY)
-        try:
-            packet.add("hull", packet.place(fd), packet.place(far.fileno()))
-            for file in self.group.joins:
-                packet.add("join", file)
-            self.supervisor.post(packet)
-        finally:
-            if fd is not None:
-                os.close(fd)
+        self.group.creation(packet)
+        packet.add("hull", self.group.unified or "-", packet.place(far.fileno()))
+        for file in self.group.joins:
+            packet.add("join", file)
+        self.supervisor.post(packet)
 
     def ready(self) -> Hull:
         """Wait until it is made; return it.
@@ -82,17 +77,13 @@ class Hull:
     def close(self) -> None:
         """End it and remove its control groups; idempotent."""
         self.spawn_channel.close()
-        self.supervisor.close()
+        cleared = self.supervisor.close()
         if self.init >= 0:
             os.close(self.init)
             self.init = -1
-        self.group.remove()
-
-    def _undo(self) -> None:
-        self.spawn_channel.close()
-        if hasattr(self, "supervisor"):
-            self.supervisor.close()
-        self.group.remove()
+        self.group.close()
+        if not cleared:
+            self.group.remove()
 
 
 class HullStore:

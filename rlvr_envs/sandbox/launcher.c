@@ -1,9 +1,8 @@
 /* The launcher: supervisor and init of a sandbox, one static program.
  *
- * It is started in one of four ways:
+ * It is started in one of three ways:
  *
- *   init                   (no arguments) supervisor, commanded on descriptor 0
- *   brok                   (as its own name) starts supervisors for its parent
+ *   init                   (no arguments) broker, starts supervisors for its parent
  *   init --serve SOCKET    pid 1 of somebody else's container: spawn server only
  *   init --userns MAP      hold a user namespace with that map until EOF on 0
  *
@@ -13,7 +12,9 @@
  *
  * Supervisor (host root, a mount namespace of its own). A request is a list of
  * verbs with their arguments, done in order until one fails; one answer follows,
- * and before it "told" NUMBER from a verb that says something at once.
+ * and before it "told" NUMBER from a verb that says something at once. Ahead of
+ * all answers comes "ok" PID, the supervisor's own, or the error that kept the
+ * broker from starting it.
  * The verbs are the table in launcher_supervisor.c. Descriptors are named by
  * their place in the packet, "-" stands for none. When the owner process dies,
  * or on "quit", it kills the sandbox, removes its control groups, and exits; its
@@ -89,31 +90,26 @@
 #include "launcher_world.c"
 #include "launcher_supervisor.c"
 
-/* Clone a supervisor that is the child of our parent; answer with its pid. */
-static int start_supervisor(struct packet *p)
+/* Clone a supervisor, the child of our parent, which speaks for itself from then on. */
+static void start_supervisor(int channel)
 {
     struct clone_args args = {.flags = CLONE_PARENT};
-    char text[32];
-    if (p->count != 1)
-        return errno = EINVAL, failed("starting a supervisor");
     pid_t pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0)
-        _exit(dup2(p->fds[0], 0) < 0 || supervise() < 0);
-    TRY(pid, "starting a supervisor");
-    int size = snprintf(text, sizeof text, "ok%c%d", 0, pid);
-    return answer(0, text, size, NULL, 0);
+        _exit(dup2(channel, 0) < 0 || send_field(0, "ok", getpid()) < 0 || supervise() < 0);
+    if (pid < 0)
+        answer_error(channel, errno, "starting a supervisor");
 }
 
 /* The parent's memory may be large and its threads many: we are neither. What is
  * cloned from us becomes pid 1 inside, where its command line is seen: no arguments,
  * and the name that all of us have. */
-static int broker(char *name)
+static int broker(void)
 {
     static struct packet request;
     int handle = syscall(SYS_pidfd_open, getppid(), 0);
     if (handle < 0)
         return -1;
-    memcpy(name, "init", strlen("init"));
     syscall(SYS_close_range, handle + 1, ~0u, 0);
     setsid();
     for (;;) {
@@ -124,10 +120,9 @@ static int broker(char *name)
             return 0;
         if (!waits[0].revents)
             continue;
-        int code = start_supervisor(&request);
+        if (request.count == 1)
+            start_supervisor(request.fds[0]);
         close_received(&request);
-        if (code < 0 && answer_failure(0) < 0)
-            return -1;
     }
 }
 
@@ -194,12 +189,10 @@ static void reset_signals(void)
 int main(int argc, char **argv)
 {
     reset_signals();
-    if (argc == 1)
+    if (argc == 1) {
         find_unreadable();
-    if (argc == 1 && strcmp(argv[0], "brok") == 0)
-        return broker(argv[0]) < 0;
-    if (argc == 1)
-        return supervise() < 0;
+        return broker() < 0;
+    }
     if (argc == 3 && strcmp(argv[1], "--userns") == 0)
         return hold_userns(argv[2]) < 0 && answer_failure(0) < 0;
     if (argc == 3 && strcmp(argv[1], "--serve") == 0) {

@@ -75,9 +75,7 @@ def _compile(target: Path) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def start_launcher(
-    program: Path, channel: socket.socket, *argv: str, name: str = "init"
-) -> int:
+def start_launcher(program: Path, channel: socket.socket, *argv: str) -> int:
     """Start the launcher with a socket as its descriptor 0; return its pid.
 
     Never forks this process: its memory may be large, and it may have threads.
@@ -86,7 +84,6 @@ def start_launcher(
         program: As `launcher` returned it.
         channel: Stays the caller's.
         argv: Arguments that say what it shall be.
-        name: What it is called, which says so too.
 
     Raises:
         SandboxError: If it cannot be started.
@@ -94,7 +91,7 @@ def start_launcher(
     try:
         return os.posix_spawn(
             program,
-            [name, *argv],
+            ["init", *argv],
             {},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, channel.fileno(), 0),

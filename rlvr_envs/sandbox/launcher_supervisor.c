@@ -9,6 +9,10 @@ static int init_space = -1;     /* its mount namespace, once it has entered it *
 static int gate = -1;           /* where init waits for the word to go */
 static char *folders[MAX_FOLDERS];
 static int folder_count;        /* control groups to remove at the end */
+static struct {
+    char *folder, *file;
+    long unit, most;
+} scale;                        /* what all sandboxes weigh together */
 static int answer_fds[1], answer_count;
 
 static int do_owner(struct packet *p)
@@ -21,19 +25,63 @@ static int do_owner(struct packet *p)
     return 0;
 }
 
-static int do_remove(struct packet *p)
+/* group FOLDER: make a control group, to be removed at the end. */
+static int do_group(struct packet *p)
 {
     char *path = strdup(field(p));
     if (!path || folder_count == MAX_FOLDERS)
-        return errno = ENOMEM, failed("noting a control group");
+        return errno = ENOMEM, failed("making a control group");
+    TRY(mkdir(path, 0755), "making a control group");
     folders[folder_count++] = path;
     return 0;
 }
 
-/* hull CGROUP SPAWN: clone init into its namespaces; it waits at the gate. */
+/* All sandboxes together weigh what they weigh one by one; else they would share what
+ * one process of the host gets. A folder's link count has the number of them, those
+ * of other trainers included. */
+static void weigh(void)
+{
+    char path[PATH_MAX], text[32];
+    struct stat info;
+    if (!scale.folder || stat(scale.folder, &info) < 0)
+        return;
+    long count = info.st_nlink > 3 ? info.st_nlink - 2 : 1, sum = scale.unit * count;
+    snprintf(path, sizeof path, "%s/%s", scale.folder, scale.file);
+    snprintf(text, sizeof text, "%ld", sum < scale.most ? sum : scale.most);
+    poke(path, text);
+}
+
+/* weigh FOLDER FILE UNIT MOST: once now, and once the control groups are removed. */
+static int do_weigh(struct packet *p)
+{
+    scale.folder = strdup(field(p));
+    scale.file = strdup(field(p));
+    scale.unit = number(p);
+    scale.most = number(p);
+    weigh();
+    return 0;
+}
+
+/* limit FILE VALUE NEEDED: a ceiling; one that is not needed may be refused. */
+static int do_limit(struct packet *p)
+{
+    static char step[64];
+    char *file = field(p);
+    int code = poke(file, field(p));
+    if (!number(p) || code == 0)
+        return 0;
+    snprintf(step, sizeof step, "setting %s", strrchr(file, '/') + 1);
+    return failed(step);
+}
+
+/* hull GROUP SPAWN: clone init into its namespaces; it waits at the gate. */
 static int do_hull(struct packet *p)
 {
-    int group = descriptor(p), spawn = descriptor(p), pair[2];
+    char *path = field(p);
+    int group = *path == '/' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    int spawn = descriptor(p), pair[2];
+    if (*path == '/')
+        TRY(group, "opening a control group");
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                  CLONE_NEWCGROUP | CLONE_PIDFD,
@@ -47,6 +95,8 @@ static int do_hull(struct packet *p)
     if (init_pid == 0)
         _exit(run_init(spawn, pair[1]) < 0);
     close(pair[1]);
+    if (group >= 0)
+        close(group);
     gate = pair[0];
     TRY(init_pid, "cloning init into its namespaces");
     answer_fds[0] = init_handle;
@@ -398,7 +448,8 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"owner", do_owner}, {"remove", do_remove}, {"hull", do_hull}, {"join", do_join},
+    {"owner", do_owner}, {"group", do_group}, {"weigh", do_weigh}, {"limit", do_limit},
+    {"hull", do_hull}, {"join", do_join},
     {"ids", do_ids}, {"birth", do_birth}, {"age", do_age}, {"room", do_room}, {"folder", do_folder},
     {"stage", do_stage}, {"mount", do_mount},
     {"unmount", do_unmount}, {"node", do_node}, {"link", do_link}, {"file", do_file},
@@ -444,7 +495,7 @@ static void remove_folder(const char *path)
 {
     struct timespec pause = {0, 500000};
     for (int tries = 0; tries < 4000; tries++) {
-        if (rmdir(path) == 0 || errno == ENOENT)
+        if (rmdir(path) == 0 || errno != EBUSY)
             return;
         nanosleep(&pause, NULL);
     }
@@ -460,6 +511,7 @@ static void end_sandbox(void)
     }
     for (int i = folder_count - 1; i >= 0; i--)
         remove_folder(folders[i]);
+    weigh();
 }
 
 static int supervise(void)

@@ -32,6 +32,7 @@ from rlvr_envs.sandbox.harness import HarnessFolder
 from rlvr_envs.sandbox.hulls import Hull
 from rlvr_envs.sandbox.overlay import (
     attachment,
+    entry,
     frozen_view,
     probe,
     storage,
@@ -110,8 +111,10 @@ class NamespaceSandbox(Sandbox):
             self._adopt(shared, hull)
 
     def _build(self, shared: Runtime, hull: Hull, packet: Packet) -> None:
-        hull.group.limit(self.spec.confinement.limits)
-        hull.supervisor.post(packet)
+        before, after = Packet(), Packet()
+        hull.group.limitation(before, self.spec.confinement.limits)
+        entry(after, self.spec, shared.room)
+        hull.supervisor.post(packet.around(before, after))
         try:
             with contextlib.suppress(SandboxError):
                 shared.hulls.restock()

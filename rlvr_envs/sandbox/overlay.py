@@ -27,6 +27,7 @@ from rlvr_envs.sandbox.base import (
     Bind,
     SandboxSpec,
 )
+from rlvr_envs.sandbox.harness import plain
 from rlvr_envs.sandbox.idmaps import IDS, IdMaps
 from rlvr_envs.sandbox.procfiles import epoch_of, proc_files
 from rlvr_envs.sandbox.wire import Packet
@@ -61,7 +62,8 @@ class Worlds:
     """Packets that build sandboxes; one that nothing is bound into is kept.
 
     Writing one takes longer than the trainer's share of a whole reset, and the
-    sandboxes of a group differ in nothing.
+    sandboxes of a group differ in nothing but their control groups and their
+    harness's first files.
     """
 
     def __init__(self, room: Path, maps: IdMaps) -> None:
@@ -97,7 +99,7 @@ class Worlds:
 
 
 def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:
-    """Append what builds a sandbox's root and lets its init enter it."""
+    """Append what builds a sandbox's root; `entry` follows."""
     base = spec.id_base
     layers = spec.snapshot.layers
     packet.add("ids", f"0 {base} {IDS}")
@@ -117,6 +119,12 @@ def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:
     for name, text in proc_files(spec).items():
         packet.add("file", f"p/{name.replace('/', '!')}", "444", base, text)
     packet.add("age", "r/dev", "age", "h", "age", "e")
+
+
+def entry(packet: Packet, spec: SandboxSpec, room: Path) -> None:
+    """Append what writes the harness's first files and lets init enter its root."""
+    for name, data in spec.files.items():
+        packet.add("replace", "h", plain(name), spec.id_base, epoch_of(spec), 0, data)
     packet.add("go", room, spec.hostname)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -43,6 +44,8 @@ class Supervisor:
     def __init__(self, program: Path) -> None:
         self._channel, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
+        self._pid = 0
+        self._handle = -1
         self._owed = 0
         self._told: int | None = None
         self._broken = False
@@ -53,11 +56,21 @@ class Supervisor:
             self._channel.setsockopt(socket.SOL_SOCKET, direction, limit)
         try:
             with far:
-                self.pid = start_supervisor(program, far)
-            self._handle = os.pidfd_open(self.pid)
+                start_supervisor(program, far)
         except BaseException:
             self._channel.close()
             raise
+
+    @property
+    def pid(self) -> int:
+        """Its process id; waits until it has begun to run.
+
+        Raises:
+            SandboxError: If it could not be started.
+        """
+        with self._lock:
+            self._meet()
+            return self._pid
 
     @property
     def root(self) -> Path:
@@ -66,6 +79,11 @@ class Supervisor:
 
     def is_alive(self) -> bool:
         """Whether the process still runs."""
+        try:
+            with self._lock:
+                self._meet()
+        except SandboxError:
+            return False
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)
         return not poll.poll(0)
@@ -129,15 +147,23 @@ class Supervisor:
                 self._quit()
                 self._dismissed = True
 
-    def close(self) -> None:
-        """End the sandbox and the supervisor, wait for both; idempotent."""
+    def close(self) -> bool:
+        """End the sandbox and the supervisor, wait for both; idempotent.
+
+        Returns:
+            Whether it cleared away what it made on the host; false the second time.
+        """
         self.dismiss()
         with self._lock:
             if self._channel.fileno() < 0:
-                return
-            self._channel.close()
-            _wait_for_exit(self.pid, self._handle)
+                return False
+            with self._channel, contextlib.suppress(SandboxError):
+                self._meet()
+            if not self._pid:
+                return False
+            cleared = _wait_for_exit(self._pid, self._handle)
             os.close(self._handle)
+            return cleared
 
     def _quit(self) -> None:
         packet = Packet()
@@ -146,6 +172,14 @@ class Supervisor:
             packet.send(self._channel)
         except OSError:
             return
+
+    def _meet(self) -> None:
+        """Take its first answer, which says who it is."""
+        if self._pid:
+            return
+        answer = self._heard(receive_plain)
+        self._pid = int(answer.fields[1])
+        self._handle = os.pidfd_open(self._pid)
 
     def _take_owed(self) -> None:
         while self._owed:
@@ -175,6 +209,10 @@ class Supervisor:
             raise SandboxError(f"The sandbox is gone: {error}.") from error
 
     def _take(self, take: Callable[[socket.socket], Answer | None] = receive) -> Answer:
+        self._meet()
+        return self._heard(take)
+
+    def _heard(self, take: Callable[[socket.socket], Answer | None]) -> Answer:
         """An interrupted wait would leave an answer behind: end the supervisor."""
         try:
             answer = take(self._channel)
@@ -198,15 +236,17 @@ class Supervisor:
 
     def _break(self) -> None:
         self._broken = True
-        signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        if self._handle >= 0:
+            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
 
-def _wait_for_exit(pid: int, handle: int) -> None:
+def _wait_for_exit(pid: int, handle: int) -> bool:
+    """Whether it ended of itself."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     if not poll.poll(_EXIT_S * 1000):
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     try:
-        os.waitpid(pid, 0)
+        return os.waitpid(pid, 0)[1] == 0
     except ChildProcessError:
-        return
+        return False

@@ -55,6 +55,10 @@ class Packet:
                 raise ValueError(f"A NUL byte cannot be passed on: {text[:80]!r}.")
             self.data += text + b"\0"
 
+    def around(self, before: Packet, after: Packet) -> Packet:
+        """Return a new packet: this one between two that carry no descriptors."""
+        return Packet(before.data + self.data + after.data, list(self.fds))
+
     def place(self, fd: int | None) -> str:
         """Append a descriptor; return the word that names it in a field."""
         if fd is None:

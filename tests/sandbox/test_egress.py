@@ -48,6 +48,7 @@ def world() -> Iterator[tuple[Loopback, Egress]]:
     sandbox = Loopback()
     egress = Egress(cast("Sandbox", sandbox), rule)
     egress.start()
+    egress.begin()
     yield sandbox, egress
     egress.close()
 

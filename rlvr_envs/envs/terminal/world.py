@@ -83,6 +83,8 @@ class TerminalWorld:
         """Run one tool call at its virtual time, then collect what was seen."""
         self._turn = turn
         self._sandbox.settle()
+        if turn == 1 and self._egress:
+            self._egress.begin()
         self._session.limit_s(limit_s)
         with boundary(SandboxError, "running a tool call"):
             call, result = self._build.dispatcher.dispatch(self._session, action)
@@ -151,9 +153,12 @@ class TerminalWorld:
         return self._sandbox.commit()
 
     def leave(self) -> None:
-        """Close everything but the sandbox, whose end is begun."""
-        self._ending.close()
+        """Close everything but the sandbox, whose end is begun.
+
+        That end takes all processes along, so the session has none to kill.
+        """
         self._sandbox.retire()
+        self._ending.close()
 
     def close(self) -> None:
         """Remove every trace; idempotent."""
@@ -171,17 +176,10 @@ class TerminalWorld:
 
     def _start(self) -> None:
         build, confinement = self._build, self._build.options.confinement
-        self._sandbox = build.backend(
-            SandboxSpec(snapshot=self.snapshot, confinement=confinement), build.places
-        )
+        spec = SandboxSpec(self.snapshot, confinement, files=self._clock_files())
+        self._sandbox = build.backend(spec, build.places)
         self._closing.callback(self._sandbox.destroy)
         self._sandbox.start()
-        if self._clock is not None:
-            seed = seed_line(
-                self._clock, build.options.runtime_seed, self.snapshot.digest
-            )
-            self._sandbox.put(SEED_FILE, seed)
-            self._sandbox.put(CLOCK_FILE, clock_line(self._clock, 0))
         self._session = self._make_session()
         self._ending.callback(self._session.close)
         self._session.launch()
@@ -192,6 +190,15 @@ class TerminalWorld:
             self._egress.start()
         self._session.start()
         self._pass_turn()
+
+    def _clock_files(self) -> Mapping[str, bytes]:
+        if self._clock is None:
+            return {}
+        seed = self._build.options.runtime_seed
+        return {
+            SEED_FILE: seed_line(self._clock, seed, self.snapshot.digest),
+            CLOCK_FILE: clock_line(self._clock, 0),
+        }
 
     def _make_session(self) -> TerminalSession:
         build, task = self._build, self._build.instance.task
