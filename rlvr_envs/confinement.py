@@ -107,6 +107,9 @@ class Limits:
         )
 
 
+_USUAL = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """Clock, egress and limits of one episode.
@@ -114,7 +117,7 @@ class Confinement:
     There is no field for "network on": a sandbox never has one.
     """
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = _USUAL
     clock: ClockRule | None = None
     egress: EgressRule | None = None
 

@@ -68,6 +68,7 @@ class RecordTrajectory(
         self._path: Path | None = None
         self._problem = ""
         self._timed: gym.Env[Any, Any] | None = None
+        self._tools = b""
 
     @property
     def last_trajectory(self) -> Trajectory:
@@ -105,7 +106,8 @@ class RecordTrajectory(
         header = self._header(seed, options)
         self._begin(header)
         opening = {"kind": Kind.RESET, "observation": observation, "info": info}
-        self._write(header, opening, self._timing(seconds))
+        self._append(self._with_tools(encode(header)))
+        self._write(opening, self._timing(seconds))
         return observation, info
 
     @override
@@ -167,8 +169,20 @@ class RecordTrajectory(
         except OSError as error:
             self._fail(error)
 
+    def _with_tools(self, header: bytes) -> bytes:
+        """Add what is the same in each header of an environment, and most of it.
+
+        ``tools`` sorts behind every other key.
+        """
+        if not self._tools:
+            tools = [_tool(tool) for tool in self._below("tool_specs", ())]
+            self._tools = encode({"tools": tools})
+        return header[:-1] + b"," + self._tools[1:]
+
     def _write(self, *events: Mapping[str, Any]) -> None:
-        lines = [encode(event) for event in events]
+        self._append(*(encode(event) for event in events))
+
+    def _append(self, *lines: bytes) -> None:
         self._lines.extend(lines)
         if self._writer is None:
             return
@@ -218,7 +232,6 @@ class RecordTrajectory(
             "seed": provenance.get("seed", seed),
             "options": dict(asked),
             "provenance": provenance,
-            "tools": [_tool(tool) for tool in self._below("tool_specs", ())],
             "stack": _stack(self.env),
         }
 

@@ -156,10 +156,11 @@ class Group:
     def __init__(self, hierarchies: Hierarchies, name: str) -> None:
         self._hierarchies = hierarchies
         self.name = name
+        below = f"{FOLDER}/{name}"
         unified = hierarchies.unified
-        self.unified = unified / FOLDER / name if unified is not None else None
+        self.unified = unified / below if unified is not None else None
         self.legacy = {
-            controller: mount / FOLDER / name
+            controller: mount / below
             for controller, mount in hierarchies.legacy_folders().items()
         }
         self._list: FileIO | None = None
@@ -171,11 +172,10 @@ class Group:
         return list(dict.fromkeys([*unified, *self.legacy.values()]))
 
     @property
-    def joins(self) -> list[Path]:
+    def joins(self) -> list[str]:
         """Files that a pid is written to; those of version 2 are cloned into."""
-        return [
-            folder / "cgroup.procs" for folder in dict.fromkeys(self.legacy.values())
-        ]
+        folders = dict.fromkeys(self.legacy.values())
+        return [f"{folder}/cgroup.procs" for folder in folders]
 
     @property
     def stopper(self) -> Path:

@@ -49,11 +49,12 @@ class Packet:
         Raises:
             ValueError: If one contains a NUL byte.
         """
-        for item in fields:
-            text = item if isinstance(item, bytes) else _encoded(item)
-            if b"\0" in text:
-                raise ValueError(f"A NUL byte cannot be passed on: {text[:80]!r}.")
-            self.data += text + b"\0"
+        words = [_encoded(item) for item in fields]
+        text = b"\0".join([*words, b""])
+        if text.count(0) != len(words):
+            word = next(word for word in words if 0 in word)
+            raise ValueError(f"A NUL byte cannot be passed on: {word[:80]!r}.")
+        self.data += text
 
     def around(self, before: Packet, after: Packet) -> Packet:
         """Return a new packet: this one between two that carry no descriptors."""
@@ -82,10 +83,12 @@ class Packet:
         channel.sendmsg([self.data], [rights] if self.fds else [], socket.MSG_NOSIGNAL)
 
 
-def _encoded(item: str | int | Path) -> bytes:
+def _encoded(item: str | bytes | int | Path) -> bytes:
+    if isinstance(item, bytes):
+        return item
     if isinstance(item, int):
         return b"%d" % item
-    text = str(item)
+    text = item if isinstance(item, str) else str(item)
     return _encoded_short(text) if len(text) < _SHORT_CHARS else os.fsencode(text)
 
 

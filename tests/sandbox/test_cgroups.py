@@ -106,7 +106,7 @@ def test_on_version_1_each_controller_has_a_folder(tmp_path: Path) -> None:
 
     names = ("memory", "pids", "cpu,cpuacct", "freezer")
     assert set(group.folders) == {tmp_path / name / FOLDER / "one" for name in names}
-    assert {file.name for file in group.joins} == {"cgroup.procs"}
+    assert group.joins == [f"{folder}/cgroup.procs" for folder in group.folders]
     assert len(group.joins) == 4
     assert group.stopper == tmp_path / "freezer" / FOLDER / "one"
     found = ceilings(group)
