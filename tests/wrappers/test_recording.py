@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from typing_extensions import override
 
 from rlvr_envs.errors import CallerError, SandboxError
+from rlvr_envs.trajectories.encoding import encode
 from rlvr_envs.trajectories.record import Ending, Kind
 from rlvr_envs.trajectories.store import read
 from rlvr_envs.wrappers.recording import RecordingWarning, RecordTrajectory
@@ -60,6 +61,18 @@ def test_the_header_says_what_was_played_on_which_digests(tmp_path: Path) -> Non
     assert header["stack"] == ["Toy"]
     assert [tool["function"]["name"] for tool in header["tools"]] == ["add", "submit"]
     assert header["tools"][0]["category"] == "mutate"
+
+
+def test_every_line_is_as_encode_writes_it(tmp_path: Path) -> None:
+    env = recorded(tmp_path)
+    for _ in range(2):
+        env.reset(seed=7)
+        assert env.trajectory_path is not None
+        lines = env.trajectory_path.read_bytes().splitlines()
+
+        assert lines
+        assert [encode(json.loads(line)) for line in lines] == lines
+    env.close()
 
 
 def test_the_header_holds_what_make_was_given_but_no_host_folder(
