@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from rlvr_envs.errors import WrongArgument
 from rlvr_envs.records import Budget
 
 _FILE = Path(__file__).parent / "registry.yaml"
@@ -68,7 +69,9 @@ class Manifest:
             if entry.id == short:
                 return entry
         known = ", ".join(f"{self.namespace}/{entry.id}" for entry in self.envs)
-        raise ValueError(f"No environment is called {env_id!r}. There are: {known}.")
+        raise WrongArgument(
+            f"No environment is called {env_id!r}.", remedy=f"choose from {known}"
+        )
 
     def stack(self, name: str) -> tuple[StackLayer, ...]:
         """Return a wrapper stack by name, innermost first.
@@ -78,8 +81,8 @@ class Manifest:
         """
         if name not in self.stacks:
             known = ", ".join(sorted(self.stacks))
-            raise ValueError(
-                f"No wrapper stack is called {name!r}. There are: {known}."
+            raise WrongArgument(
+                f"No wrapper stack is called {name!r}.", remedy=f"choose from {known}"
             )
         return self.stacks[name]
 
@@ -91,7 +94,9 @@ class Manifest:
         """
         if name not in self.sandboxes:
             known = ", ".join(sorted(self.sandboxes))
-            raise ValueError(f"No sandbox is called {name!r}. There are: {known}.")
+            raise WrongArgument(
+                f"No sandbox is called {name!r}.", remedy=f"choose from {known}"
+            )
         return self.sandboxes[name]
 
 

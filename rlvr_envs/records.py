@@ -10,8 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from numbers import Real
 from pathlib import Path
 from typing import Any
+
+from rlvr_envs.errors import WrongArgument
 
 JsonObject = Mapping[str, Any]
 
@@ -317,10 +320,18 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("turns", "seconds", "step_timeout_s"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(
-                    f"budget {name} must be positive and finite, not {value!r}."
+            if not _is_limit(value):
+                raise WrongArgument(
+                    f"budget {name} must be positive and finite, not {value!r}.",
+                    remedy=f"give {name} as a number above 0",
                 )
+
+
+def _is_limit(value: object) -> bool:
+    """Whether it is a number above 0; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return 0 < float(value) < math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,12 @@ from typing import Any
 
 import gymnasium as gym
 
+from rlvr_envs.errors import WrongArgument
 from rlvr_envs.manifest import EnvEntry, StackLayer, manifest
 
 _RECORDER = "RecordTrajectory"
 _VECTOR = "rlvr_envs.envs.vector:GroupVectorEnv"
+_CHECK = "rlvr_envs.envs.arguments:check_names"
 
 
 def register_all() -> None:
@@ -58,15 +60,26 @@ def make_env(
         **kwargs: For the environment's own constructor.
 
     Raises:
-        ValueError: If a name is not known.
+        WrongArgument: If a name is not known, or a value cannot be used.
     """
     entry = manifest().env(env_id)
     rows = manifest().stack(stack or entry.stack)
     changes = _overrides(rows, layers, record)
-    env: gym.Env[Any, Any] = load(entry.entry_point)(**_arguments(entry, kwargs))
+    own = _arguments(entry, kwargs)
+    env: gym.Env[Any, Any] = _checked(
+        f"{manifest().namespace}/{entry.id}", entry.entry_point, own
+    )(**own)
     for row in rows:
-        env = load(row.entry_point)(env, **{**row.kwargs, **changes.get(row.name, {})})
+        given = {**row.kwargs, **changes.get(row.name, {})}
+        env = _checked(row.name, row.entry_point, given)(env, **given)
     return env
+
+
+def _checked(name: str, entry_point: str, given: Mapping[str, Any]) -> Any:
+    """Return a class, its arguments having been held against what it takes."""
+    factory = load(entry_point)
+    load(_CHECK)(name, factory, given)
+    return factory
 
 
 def make_vector_env(
@@ -115,7 +128,8 @@ def _overrides(
     unknown = set(changes) - {row.name for row in rows}
     if unknown:
         names = ", ".join(row.name for row in rows) or "none"
-        raise ValueError(
-            f"This stack has no layer {sorted(unknown)[0]!r}. Its layers: {names}."
+        raise WrongArgument(
+            f"This stack has no layer {sorted(unknown)[0]!r}.",
+            remedy=f"choose from {names}",
         )
     return changes

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import errno
+from pathlib import Path
+
 import pytest
 
+import rlvr_envs
 from rlvr_envs.errors import (
     CallerError,
     MissingRequirement,
@@ -39,3 +44,36 @@ def test_worlds_and_callers_errors_are_apart() -> None:
     assert not issubclass(WorldError, CallerError)
     assert issubclass(ResetNeeded, RuntimeError)
     assert issubclass(MissingRequirement, CallerError)
+
+
+def test_a_full_disk_is_the_worlds_error_with_a_remedy() -> None:
+    with (
+        pytest.raises(SandboxError, match=r"No space left.*Remedy: free some space"),
+        boundary(SandboxError, "judging"),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_merely_vanished_inside_has_no_remedy() -> None:
+    with pytest.raises(SandboxError) as caught, boundary(SandboxError, "judging"):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    assert caught.value.remedy == ""
+
+
+def test_whatever_blames_the_caller_says_what_to_do() -> None:
+    """`TaskError` has a remedy of its own where none is given."""
+    names = {"CallerError", "MissingRequirement", "ResetNeeded"}
+    names |= {"WrongArgument", "WrongType"}
+    root = Path(rlvr_envs.__file__).parent
+    bare = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in names
+        and all(given.arg != "remedy" for given in node.keywords)
+    ]
+
+    assert bare == []

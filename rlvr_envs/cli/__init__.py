@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import gymnasium as gym
 from typing_extensions import override
 
-from rlvr_envs.errors import RlvrError
+from rlvr_envs.errors import RlvrError, WorldError, remedy_for
 from rlvr_envs.records import Places
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -60,10 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return 0
-    except (RlvrError, ValueError) as error:
+    except (RlvrError, ValueError, OSError, gym.error.Error) as error:
         if shared.traceback:
             traceback.print_exc()
-        print(f"rlvr: {error}", file=sys.stderr)
+        print(f"rlvr: {_told(error, rest)}", file=sys.stderr)
         return _MISUSED
     finally:
         if previous is not None:
@@ -71,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(shared: argparse.Namespace, rest: Sequence[str]) -> int:
-    command = next((word for word in rest if not word.startswith("-")), "")
-    parser = _parser(command)
+    parser = _parser(_named(rest))
     args = parser.parse_args(rest)
     for name, value in vars(shared).items():
         setattr(args, name, value)
@@ -82,6 +82,22 @@ def _dispatch(shared: argparse.Namespace, rest: Sequence[str]) -> int:
     args.places = Places(store=args.store, run=args.run_dir)
     status: int = _module(args.command).run(args)
     return status
+
+
+def _named(words: Sequence[str]) -> str:
+    return next((word for word in words if not word.startswith("-")), "")
+
+
+def _told(error: Exception, words: Sequence[str]) -> str:
+    """Return one message that says what is wrong and what to do about it."""
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, WorldError) or " Remedy: " in text:
+        return text
+    remedy = f"see `rlvr {_named(words)} --help`".replace("  ", " ")
+    if isinstance(error, OSError):
+        remedy = remedy_for(error)
+        text = f"{error.filename}: {error.strerror}" if error.filename else text
+    return f"{text.rstrip('.')}. Remedy: {remedy}"
 
 
 def _module(command: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.cli.shell import Shell, status
-from rlvr_envs.errors import SnapshotError
+from rlvr_envs.errors import CallerError, SnapshotError
 from rlvr_envs.snapshots.archive import export_image, import_image
 from rlvr_envs.snapshots.images import build_image, check_drift, ensure_image
 from rlvr_envs.snapshots.pruning import prune
@@ -114,7 +114,10 @@ def _cells(row: Mapping[str, Any]) -> Sequence[object]:
 def _build(args: argparse.Namespace, shell: Shell) -> int:
     names = args.names or ["base"]
     if args.origin is not None and len(args.names) != 1:
-        raise ValueError("--from needs exactly one NAME for the image that it makes.")
+        raise CallerError(
+            f"--from makes one image, and {len(args.names)} are named.",
+            remedy="give exactly one NAME for the image that it makes",
+        )
     for name in names:
         there = ImageStore(args.places).has(name) and not args.force
         image = _built(args, name, shell)

@@ -13,7 +13,12 @@ from rlvr_envs import seeding
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import positive
 from rlvr_envs.cli.trials import Job, all_scripts, environment, folder, tried
-from rlvr_envs.errors import MissingRequirement, TaskError, WorldError
+from rlvr_envs.errors import (
+    MissingRequirement,
+    TaskError,
+    WorldError,
+    WrongArgument,
+)
 from rlvr_envs.importing import builders, convert, harbor, quixbugs
 from rlvr_envs.importing.bases import MEASURES, buildable, stand_in, untestable
 from rlvr_envs.importing.folders import task_name, write_folder
@@ -167,7 +172,10 @@ def _chosen(args: argparse.Namespace, tasks: Sequence[HarborTask]) -> list[Harbo
         by_name = {task.name: task for task in tasks}
         unknown = [name for name in wanted if name not in by_name]
         if unknown:
-            raise ValueError(f"There is no task {unknown[0]!r} that loads.")
+            raise WrongArgument(
+                f"There is no task {unknown[0]!r} that loads.",
+                remedy=f"choose from {', '.join(by_name) or 'none at all'}",
+            )
         return [by_name[name] for name in wanted]
     if not args.sample:
         return list(tasks)

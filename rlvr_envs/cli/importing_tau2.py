@@ -12,7 +12,7 @@ from typing import Any
 from rlvr_envs.cli.shell import Shell
 from rlvr_envs.cli.trials import all_scripts, folder, tried
 from rlvr_envs.envs.sql_rest.services.catalogue import open_service
-from rlvr_envs.errors import WorldError
+from rlvr_envs.errors import WorldError, WrongArgument
 from rlvr_envs.importing import tau2, tau2_corpus
 from rlvr_envs.importing.folders import EPOCH, write_folder
 from rlvr_envs.importing.tau2 import Replayed
@@ -57,7 +57,10 @@ def _chosen(args: argparse.Namespace, corpus: Corpus) -> Sequence[Ticket]:
     by_name = {ticket.name: ticket for ticket in corpus.tickets}
     unknown = [name for name in args.tasks.split(",") if name not in by_name]
     if unknown:
-        raise ValueError(f"There is no task {unknown[0]!r}.")
+        raise WrongArgument(
+            f"There is no task {unknown[0]!r}.",
+            remedy=f"choose from {', '.join(by_name)}",
+        )
     return [by_name[name] for name in args.tasks.split(",")]
 
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Protocol
 import gymnasium as gym
 from typing_extensions import override
 
+from rlvr_envs.envs.arguments import check_kind
 from rlvr_envs.envs.options import SEED_LIMIT, Options, Start, read_options
-from rlvr_envs.errors import ResetNeeded, WorldError
+from rlvr_envs.errors import ResetNeeded, WorldError, WrongArgument
 from rlvr_envs.records import (
     Budget,
     Outcome,
@@ -106,8 +107,8 @@ class ToolEnv(gym.Env[str, Any]):
         render_mode: ``"ansi"`` or ``None``.
 
     Raises:
-        ValueError: If the taskset, the task, or the render mode is not known, or
-            a limit is not positive and finite.
+        WrongArgument: If the taskset, the task, or the render mode is not known, a
+            limit is not positive and finite, or a value is of another type.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -129,10 +130,16 @@ class ToolEnv(gym.Env[str, Any]):
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode is 'ansi' or None, not {render_mode!r}.")
+            raise WrongArgument(
+                f"render_mode cannot be {render_mode!r}.", remedy="give 'ansi' or None"
+            )
+        _check_types(tasks, task, budget, places)
         self.taskset = Taskset(tasks, validate=validate_options)
         if not self.taskset.names:
-            raise ValueError(f"The taskset {tasks} holds no task.")
+            raise WrongArgument(
+                f"The taskset {tasks} holds no task.",
+                remedy="name a folder whose folders each hold a task.yaml",
+            )
         if task is not None:
             self.taskset.get(task)
         self.task = task
@@ -177,7 +184,8 @@ class ToolEnv(gym.Env[str, Any]):
             The instruction, and an info whose counters are zero.
 
         Raises:
-            ValueError: If an option is unknown or has the wrong form.
+            WrongArgument: If an option is unknown or out of range.
+            WrongType: If an option is of another type.
             MissingRequirement: If the machine lacks something.
             WorldError: If the world cannot be built.
         """
@@ -371,6 +379,17 @@ class ToolEnv(gym.Env[str, Any]):
         world, self._world = self._world, None
         if world is not None:
             world.close()
+
+
+def _check_types(tasks: object, task: object, budget: object, places: object) -> None:
+    rows: tuple[tuple[str, object, Any, str], ...] = (
+        ("tasks", tasks, str | Path, "a package or a folder"),
+        ("task", task, str | None, "a task's name"),
+        ("budget", budget, Budget | None, "a rlvr_envs.records.Budget"),
+        ("places", places, Places | None, "a rlvr_envs.records.Places"),
+    )
+    for name, value, kinds, wanted in rows:
+        check_kind(name, value, kinds, wanted=wanted)
 
 
 def _facts(call: ToolCall | None, result: ToolResult) -> dict[str, Any]:

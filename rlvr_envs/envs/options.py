@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvr_envs.confinement import Confinement
+from rlvr_envs.errors import WrongArgument, WrongType
 from rlvr_envs.sandbox.base import SealedLayer
 from rlvr_envs.tasks.task import Instance
 
 SEED_LIMIT = 2**63
+
+_FORMS = {
+    "task": "give a task's name",
+    "confinement": "give a rlvr_envs.confinement.Confinement",
+    "start": "give what branch() or seal() returned",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +65,15 @@ def read_options(given: Mapping[str, Any], *, task: str, drawn_seed: int) -> Opt
         drawn_seed: The runtime seed where none is given.
 
     Raises:
-        ValueError: If an option is unknown or out of range.
-        TypeError: If an option is of the wrong type.
+        WrongArgument: If an option is unknown or out of range.
+        WrongType: If an option is of the wrong type.
     """
     known = {"task", "instance", "confinement", "runtime_seed", "start"}
     unknown = sorted(set(given) - known)
     if unknown:
-        raise ValueError(
-            f"reset() knows no option {unknown[0]!r}. Known: {sorted(known)}."
+        raise WrongArgument(
+            f"reset() knows no option {unknown[0]!r}.",
+            remedy=f"choose from {', '.join(sorted(known))}",
         )
     held = given.get("confinement", Confinement())
     return Options(
@@ -79,12 +87,17 @@ def read_options(given: Mapping[str, Any], *, task: str, drawn_seed: int) -> Opt
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        raise TypeError(f"reset option {name!r} cannot be {value!r}.")
+        raise WrongType(
+            f"reset option {name!r} cannot be {value!r}.", remedy=_FORMS[name]
+        )
     return value
 
 
 def _number(name: str, value: Any) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or not 0 <= value < SEED_LIMIT:
-        raise ValueError(f"reset option {name!r} is a number from 0, not {value!r}.")
+        raise WrongArgument(
+            f"reset option {name!r} is a number from 0, not {value!r}.",
+            remedy="leave it out, or give one",
+        )
     return int(value)

@@ -12,7 +12,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from rlvr_envs.envs.arguments import check_seconds
 from rlvr_envs.envs.slots import MakeEnv, Slot, Transition
+from rlvr_envs.errors import WrongArgument
 
 Observations = tuple[str, ...]
 Flags = NDArray[np.bool_]
@@ -57,9 +59,14 @@ class GroupVectorEnv(VectorEnv[Observations, Any, Any]):
         slot_timeout_s: float | None = None,
     ) -> None:
         if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1, not {num_envs}.")
-        if tasks is not None and len(tasks) != num_envs:
-            raise ValueError(f"{len(tasks)} tasks do not fit {num_envs} environments.")
+            raise WrongArgument(
+                f"num_envs must be at least 1, not {num_envs}.",
+                remedy="give the number of slots",
+            )
+        if tasks is not None:
+            _fit("tasks", tasks, num_envs)
+        if slot_timeout_s is not None:
+            check_seconds("slot_timeout_s", slot_timeout_s)
         self.num_envs = num_envs
         self._tasks = tuple(tasks) if tasks is not None else None
         self._timeout_s = slot_timeout_s
@@ -101,8 +108,8 @@ class GroupVectorEnv(VectorEnv[Observations, Any, Any]):
         shared = dict(options or {})
         chosen = self._chosen(shared.pop(RESET_MASK, None))
         tasks = shared.pop("tasks", self._tasks)
-        if tasks is not None and len(tasks) != self.num_envs:
-            raise ValueError(f"{len(tasks)} tasks do not fit {self.num_envs} slots.")
+        if tasks is not None:
+            _fit("tasks", tasks, self.num_envs)
         seeds = self._seeds(seed)
         begun = {}
         for index in chosen:
@@ -137,10 +144,7 @@ class GroupVectorEnv(VectorEnv[Observations, Any, Any]):
         Raises:
             ValueError: If the number of actions is another.
         """
-        if len(actions) != self.num_envs:
-            raise ValueError(
-                f"{len(actions)} actions do not fit {self.num_envs} slots."
-            )
+        _fit("actions", actions, self.num_envs)
         begun = {
             index: slot.begin_step(actions[index])
             for index, slot in enumerate(self._slots)
@@ -179,8 +183,7 @@ class GroupVectorEnv(VectorEnv[Observations, Any, Any]):
             return [None] * self.num_envs
         if isinstance(seed, (int, np.integer)):
             return [int(seed) + index for index in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise ValueError(f"{len(seed)} seeds do not fit {self.num_envs} slots.")
+        _fit("seeds", seed, self.num_envs)
         return list(seed)
 
     def _chosen(self, mask: Any) -> list[int]:
@@ -188,8 +191,17 @@ class GroupVectorEnv(VectorEnv[Observations, Any, Any]):
             return list(range(self.num_envs))
         flags = np.asarray(mask)
         if flags.shape != (self.num_envs,) or flags.dtype != np.bool_:
-            raise ValueError(
+            raise WrongArgument(
                 f"reset_mask is bool of shape ({self.num_envs},), "
-                f"not {flags.dtype} of shape {flags.shape}."
+                f"not {flags.dtype} of shape {flags.shape}.",
+                remedy="give a flag for each slot",
             )
         return [int(index) for index in np.flatnonzero(flags)]
+
+
+def _fit(what: str, given: Sequence[Any], slots: int) -> None:
+    if len(given) != slots:
+        raise WrongArgument(
+            f"{len(given)} {what} do not fit {slots} slots.",
+            remedy="give one for each slot",
+        )

@@ -166,14 +166,19 @@ def make(env_id: str, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
         return gym.make(env_id, disable_env_checker=True, **plain)
     except (gym.error.UnregisteredEnv, ModuleNotFoundError) as error:
         raise CallerError(
-            f"There is no environment {env_id!r}: {error}.",
+            f"There is no environment {env_id!r}: {str(error).rstrip('.')}.",
             remedy="see `rlvr list`; name one of your own as module:id",
         ) from error
     except TypeError as error:
         raise CallerError(
-            f"{env_id} cannot be made from {sorted(plain)}: {error}.",
+            f"{env_id} cannot be made from {sorted(plain)}: {_first(error)}.",
             remedy="leave out what this environment does not know",
         ) from error
+
+
+def _first(error: TypeError) -> str:
+    """Return what was said before Gymnasium added how it was called."""
+    return str(error).partition(" was raised from the environment creator")[0]
 
 
 def replay_one(env: gym.Env[Any, Any], recorded: Trajectory) -> Comparison:

@@ -129,7 +129,10 @@ def import_image(
         SnapshotError: If it is no exported image, damaged, or has another digest.
     """
     if not file.is_file():
-        raise CallerError(f"There is no file {file}.")
+        raise CallerError(
+            f"There is no file {file}.",
+            remedy="name one that `rlvr images export` wrote",
+        )
     with partial(store.folder) as work:
         progress(f"Reading {file}.")
         try:

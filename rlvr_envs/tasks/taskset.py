@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from rlvr_envs.errors import WrongArgument
 from rlvr_envs.tasks.instances import instantiate
 from rlvr_envs.tasks.loader import OptionsCheck, accept, load_task
 from rlvr_envs.tasks.task import Instance, Task
+
+_PLACES = (
+    "name a folder of task folders, or a package such as rlvr_envs.envs.terminal.tasks"
+)
 
 KEPT_INSTANCES = 64
 """Instances that a taskset remembers; the oldest goes first."""
@@ -85,7 +90,10 @@ class Taskset:
         hint = (
             f"Did you mean {', '.join(near)}?" if near else f"Known: {self._known()}."
         )
-        raise ValueError(f"There is no task {name!r} in {self.source}. {hint}")
+        raise WrongArgument(
+            f"There is no task {name!r} in {self.source}. {hint}",
+            remedy="see `rlvr list --tasks PLACE`",
+        )
 
     def _known(self) -> str:
         return ", ".join(self.names) or "none at all"
@@ -96,7 +104,9 @@ def _folder(source: str | Path) -> Path:
     text = str(source)
     if isinstance(source, Path) or "/" in text or Path(text).is_dir():
         if not Path(text).is_dir():
-            raise ValueError(f"The taskset folder {text} is missing.")
+            raise WrongArgument(
+                f"The taskset folder {text} is missing.", remedy=_PLACES
+            )
         return Path(text).absolute()
     try:
         spec = importlib.util.find_spec(text)
@@ -105,4 +115,6 @@ def _folder(source: str | Path) -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if Path(place).is_dir():
             return Path(place)
-    raise ValueError(f"There is neither a package nor a folder {text!r}.")
+    raise WrongArgument(
+        f"There is neither a package nor a folder {text!r}.", remedy=_PLACES
+    )

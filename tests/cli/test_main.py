@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from rlvr_envs.cli import COMMANDS
+from rlvr_envs.errors import CallerError
 from tests.cli.conftest import TOY, Call
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,24 @@ def test_a_wrong_line_is_misuse(rlvr: Call, words: list[str]) -> None:
         (["replay", "/no/file.jsonl"], "cannot be read"),
         (["describe", "none", "--env", TOY], "no task 'none'"),
         (["play", "--env", TOY, "--script", "/no/file"], "cannot be read"),
+        (["list", "--env", "rlvr/Nope-v0"], "no environment 'rlvr/Nope-v0'"),
+        (["list", "--env", "rlvr/Terminal-v9"], "no environment 'rlvr/Terminal-v9'"),
+        (["list", "--env", "/"], "Malformed environment ID"),
+        (["list", "--tasks", "/nonexistent"], "is missing"),
+        (["list", "--tasks", "/etc"], "holds no task"),
+        (["describe", "x", "--sandbox", "nope"], "choose from docker, namespaces"),
+        (["describe", "x", "--database", "x"], "takes no argument 'database'"),
+        (["describe", "x", "--instance", "-1", "--env", TOY], "no task 'x'"),
+        (["bench", "step", "--store", "/proc/x"], ""),
+        (["images", "build", "--store", "/proc/x"], "/proc/x"),
+        (["images", "import", "/nonexistent"], "no file /nonexistent"),
+        (["images", "export", "base", "/x", "--store", "/x"], "is not in the store"),
+        (["import", "harbor", "/nonexistent"], "/nonexistent"),
+        (["import", "quixbugs", "/nonexistent"], "/nonexistent"),
+        (["import", "tau2", "/nonexistent"], "/nonexistent"),
+        (["attack", "--catalogue", "/nonexistent"], "/nonexistent"),
+        (["tickets", "/nonexistent"], "/nonexistent"),
+        (["verify", "/nonexistent"], "/nonexistent"),
     ],
 )
 def test_a_callers_mistake_is_one_message_and_no_traceback(
@@ -57,8 +77,33 @@ def test_a_callers_mistake_is_one_message_and_no_traceback(
 
     assert said.status == 2
     assert message in said.err
+    assert said.err.count(" Remedy: ") == 1
+    assert ".." not in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (gym.error.Error("Seed is -1"), "Seed is -1. Remedy: see `rlvr list --help`"),
+        (ValueError("Too far."), "Too far. Remedy: see `rlvr list --help`"),
+        (PermissionError(13, "Permission denied", "/x"), "/x: Permission denied."),
+        (CallerError("No.", remedy="yes"), "No. Remedy: yes\n"),
+    ],
+)
+def test_every_error_of_a_command_is_told_with_a_remedy(
+    rlvr: Call, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fail(_args: object) -> int:
+        raise error
+
+    monkeypatch.setattr("rlvr_envs.cli.listing.run", fail)
+    answer = rlvr("list")
+
+    assert answer.status == 2
+    assert said in answer.err
+    assert answer.err.count(" Remedy: ") == 1
 
 
 def test_a_traceback_can_be_asked_for(rlvr: Call) -> None:

@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rlvr_envs.errors import MissingRequirement
 
+_AGAIN = "run the benchmark again"
 SOURCE = Path(__file__).parents[3] / "benchmarks" / "floor.c"
 _CONTROLLERS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup/memory"))
 
@@ -48,12 +48,7 @@ class SyscallFloor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._loop.stdin is not None:
             self._loop.stdin.close()
         self._stack.close()
@@ -62,7 +57,7 @@ class SyscallFloor:
         """Return the milliseconds of one sandbox, from nothing to nothing."""
         stdin, stdout, stderr = self._loop.stdin, self._loop.stdout, self._loop.stderr
         if stdin is None or stdout is None or stderr is None:
-            raise MissingRequirement("The floor has no pipes.")
+            raise MissingRequirement("The floor has no pipes.", remedy=_AGAIN)
         try:
             stdin.write(b"x")
             line = stdout.readline()
@@ -89,7 +84,10 @@ def _compiled(folder: Path) -> Path:
         argv, capture_output=True, text=True, check=False, timeout=60
     )
     if done.returncode != 0:
-        raise MissingRequirement(f"floor.c does not compile: {done.stderr.strip()}")
+        raise MissingRequirement(
+            f"floor.c does not compile: {done.stderr.strip()}",
+            remedy="apt-get install gcc libc6-dev",
+        )
     return program
 
 
@@ -110,19 +108,14 @@ class BareShell:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bash.kill()
         self._bash.communicate()
 
     def say(self, command: str) -> bytes:
         """Run a command that prints one line; return the line."""
         if self._bash.stdin is None or self._bash.stdout is None:
-            raise MissingRequirement("The bare shell has no pipes.")
+            raise MissingRequirement("The bare shell has no pipes.", remedy=_AGAIN)
         self._bash.stdin.write(command.encode() + b"\n")
         return self._bash.stdout.readline()
 
@@ -204,5 +197,8 @@ def first_word(argv: Sequence[str], *, cwd: Path | None = None) -> bytes:
     )
     if done.returncode != 0 or done.stdout.strip() != b"ok":
         said = done.stderr.decode(errors="replace").strip()
-        raise MissingRequirement(f"{argv[0]} did not answer: {said}")
+        raise MissingRequirement(
+            f"{argv[0]} did not answer: {said}",
+            remedy=f"see whether `{argv[0]}` works by itself on this machine",
+        )
     return done.stdout

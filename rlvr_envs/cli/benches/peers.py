@@ -77,7 +77,9 @@ def _ours(env: Any, options: dict[str, Any]) -> None:
 def _tool(name: str) -> str:
     found = shutil.which(name)
     if found is None:
-        raise MissingRequirement(f"{name} is not installed.")
+        raise MissingRequirement(
+            f"{name} is not installed.", remedy=f"install {name}, or leave peers out"
+        )
     return found
 
 

@@ -151,7 +151,10 @@ def _child(setting: Setting, instance: int) -> dict[str, Any]:
         timeout=300,
     )
     if done.returncode != 0:
-        raise MissingRequirement(f"A cold reset failed: {done.stderr.strip()}")
+        raise MissingRequirement(
+            f"A cold reset failed: {done.stderr.strip()}",
+            remedy="mend that, or leave it out by --cold 0",
+        )
     line: dict[str, Any] = json.loads(done.stdout)
     return line
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from rlvr_envs.envs.arguments import check_kind
 from rlvr_envs.envs.base import ToolEnv, World
 from rlvr_envs.envs.options import Options
 from rlvr_envs.envs.sql_rest.spec import Build
 from rlvr_envs.envs.sql_rest.tools import TOOLS
-from rlvr_envs.errors import MissingRequirement
+from rlvr_envs.errors import MissingRequirement, WrongArgument
 from rlvr_envs.registration import load
 from rlvr_envs.tasks.task import Instance
 from rlvr_envs.tools.dispatch import Dispatcher
@@ -34,7 +35,7 @@ class SqlRestEnv(ToolEnv):
         **kwargs: As for `ToolEnv`.
 
     Raises:
-        ValueError: If the pool size is below 1.
+        WrongArgument: If the pool size is below 1, or a value is of another type.
     """
 
     tool_specs = tuple(tool.spec for tool in TOOLS)
@@ -49,8 +50,13 @@ class SqlRestEnv(ToolEnv):
         **kwargs: Any,
     ) -> None:
         super().__init__(tasks=tasks, **kwargs)
+        check_kind("database", database, str, wanted="a connection string")
+        check_kind("folder", folder, str | Path, wanted="a folder")
+        check_kind("pool_size", pool_size, int, wanted="a number from 1")
         if pool_size < 1:
-            raise ValueError(f"pool_size is at least 1, not {pool_size!r}.")
+            raise WrongArgument(
+                f"pool_size cannot be {pool_size!r}.", remedy="give a number from 1"
+            )
         self._database = database
         self._folder = Path(folder) if folder else None
         self._pool_size = pool_size

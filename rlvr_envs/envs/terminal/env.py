@@ -7,6 +7,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from rlvr_envs.envs.arguments import check_kind
 from rlvr_envs.envs.base import ToolEnv, World
 from rlvr_envs.envs.options import Options
 from rlvr_envs.envs.terminal.tools import TOOLS
@@ -32,6 +33,7 @@ class TerminalEnv(ToolEnv):
         self, *, tasks: str | Path, sandbox: str | type[Sandbox], **kwargs: Any
     ) -> None:
         super().__init__(tasks=tasks, **kwargs)
+        check_kind("sandbox", sandbox, str | type, wanted="a backend's name or class")
         self._backend: type[Sandbox] = (
             load(sandbox) if isinstance(sandbox, str) else sandbox
         )

@@ -218,7 +218,10 @@ def _opened(place: Path) -> Iterator[_Blobs]:
         with tarfile.open(place) as archive:
             yield _Blobs(place, archive)
     except FileNotFoundError as error:
-        raise CallerError(f"There is no archive {place}.") from error
+        raise CallerError(
+            f"There is no archive {place}.",
+            remedy="name a file or a folder in the OCI image layout",
+        ) from error
     except (tarfile.TarError, ValueError, KeyError, TypeError) as error:
         raise SnapshotError(
             f"{place} is no OCI archive, or damaged: {error}.",
