@@ -15,9 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rlvr_envs import seeding
-from rlvr_envs.errors import TaskError
+from rlvr_envs.errors import TaskError, WrongArgument
 from rlvr_envs.records import digest_of
 from rlvr_envs.tasks.task import FileSpec, Instance, Recipe, Task
+from rlvr_envs.tasks.worlds import recipe_flaw
 
 SOURCES = ("task.yaml", "instruction.md", "generator.py")
 """What an instance is made from, beside the verifier's manifest."""
@@ -38,7 +39,10 @@ def instantiate(task: Task, number: int) -> Instance:
         ValueError: If the number is negative.
     """
     if number < 0:
-        raise ValueError(f"An instance number is at least 0, not {number}.")
+        raise WrongArgument(
+            f"An instance number is at least 0, not {number}.",
+            remedy="leave it out, or give one",
+        )
     recipe = _generate(task, number)
     return Instance(
         task=task,
@@ -70,6 +74,12 @@ def _generate(task: Task, number: int) -> Recipe:
         more = _guarded(file, lambda: namespace["hidden"](secret, recipe))
         recipe = replace(recipe, hidden={**recipe.hidden, **more})
     _check_recipe(file, recipe)
+    if flaw := recipe_flaw(task.world, recipe.service):
+        raise TaskError(
+            f"{flaw}.",
+            file=file,
+            remedy="leave it out of the recipe's service, or change the task's world",
+        )
     return recipe
 
 

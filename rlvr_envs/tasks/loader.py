@@ -14,6 +14,7 @@ from rlvr_envs.records import JsonObject, Verification, VerifierSpec
 from rlvr_envs.tasks.marked import Marked, read_yaml
 from rlvr_envs.tasks.schema import TASK
 from rlvr_envs.tasks.task import Task
+from rlvr_envs.tasks.worlds import flaw_of
 
 REQUIRED = ("task.yaml", "instruction.md", "generator.py", "gold.yaml")
 """Files that every task folder holds."""
@@ -49,6 +50,7 @@ def load_task(folder: Path, *, validate: OptionsCheck = accept) -> Task:
     data: Mapping[str, Any] = marked.data
     for index, check in enumerate(data["verification"]["checks"]):
         _check_options(marked, index, check, validate)
+    _check_world(marked)
     return Task(
         name=folder.name,
         folder=folder,
@@ -121,6 +123,14 @@ def _check_options(
     except ValueError as error:
         where = ("verification", "checks", index, "options")
         raise marked.error(where, f"Check {check['name']!r}: {error}") from None
+
+
+def _check_world(marked: Marked) -> None:
+    checks = marked.data["verification"]["checks"]
+    kinds = [check["kind"] for check in checks]
+    flaw = flaw_of(marked.data.get("world", {}), kinds)
+    if flaw is not None:
+        raise marked.error(flaw.where, flaw.message, remedy=flaw.remedy)
 
 
 def _epoch(marked: Marked) -> int:

@@ -36,12 +36,17 @@ class Marked:
     data: Any
     lines: Mapping[Where, int] = field(default_factory=dict)
 
-    def error(self, where: Sequence[str | int], message: str) -> TaskError:
+    def error(
+        self, where: Sequence[str | int], message: str, *, remedy: str = ""
+    ) -> TaskError:
         """Return the error for the value at a path, or for its nearest parent."""
         path = tuple(where)
         while path and path not in self.lines:
             path = path[:-1]
-        return TaskError(message, file=self.file, line=self.lines.get(path, 1))
+        line = self.lines.get(path, 1)
+        if not remedy:
+            return TaskError(message, file=self.file, line=line)
+        return TaskError(message, file=self.file, line=line, remedy=remedy)
 
     def at(self, where: Where) -> Any:
         """Return the part that stands at a path."""

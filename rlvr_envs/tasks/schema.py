@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlvr_envs.records import TamperCode
+from rlvr_envs.tasks.worlds import ENGINES, RIGHTS
 
 _TEXT = {"type": "string", "minLength": 1}
 _NAME = {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_-]*$"}
@@ -60,6 +61,24 @@ VERIFICATION = _record(
     {"artifacts": _PATHS, "guarded": _PATHS, "timeout_s": _POSITIVE},
 )
 
+WORLD = _record(
+    {},
+    {
+        "engine": {"enum": list(ENGINES)},
+        "rights": {"enum": list(RIGHTS)},
+        "service": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+        "define": {
+            "type": "array",
+            "items": {
+                "type": "string",
+                "pattern": r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$",
+            },
+            "minItems": 1,
+            "uniqueItems": True,
+        },
+    },
+)
+
 TASK = _record(
     {
         "title": _TEXT,
@@ -71,7 +90,7 @@ TASK = _record(
     },
     {
         "workdir": _PATH,
-        "world": {"type": "object"},
+        "world": WORLD,
         "image": _NAME,
         "user": {"enum": [0, 1000]},
         "budget": BUDGET,

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jsonschema
 
 from rlvr_envs.envs.options import Options
 from rlvr_envs.errors import TaskError
 from rlvr_envs.records import Budget
+from rlvr_envs.tasks.schema import WORLD
 from rlvr_envs.tasks.task import Instance, Task
+from rlvr_envs.tasks.worlds import flaw_of
 from rlvr_envs.tools.dispatch import Dispatcher
 
 if TYPE_CHECKING:
     from rlvr_envs.envs.sql_rest.doors import Doors
-
-ENGINES = ("postgres", "sqlite")
-RIGHTS = ("none", "read", "write", "truncate", "define")
-
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "engine": {"enum": list(ENGINES)},
-        "rights": {"enum": list(RIGHTS)},
-        "service": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
-        "define": {
-            "type": "array",
-            "items": {
-                "type": "string",
-                "pattern": r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$",
-            },
-            "minItems": 1,
-            "uniqueItems": True,
-        },
-    },
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +40,21 @@ class WorldSpec:
 
     @classmethod
     def of(cls, task: Task) -> WorldSpec:
-        """Read what a task declares.
+        """Read what a task declares; its loader has looked at it already.
 
         Raises:
             TaskError: If it declares what is not known, or no door at all.
         """
         data = task.world
-        checker = jsonschema.Draft202012Validator(dict(_SCHEMA))
-        error = jsonschema.exceptions.best_match(checker.iter_errors(dict(data)))
         file = task.folder / "task.yaml"
+        checker = jsonschema.Draft202012Validator(dict(WORLD))
+        error = jsonschema.exceptions.best_match(checker.iter_errors(dict(data)))
         if error is not None:
             where = ".".join(["world", *map(str, error.absolute_path)])
             raise TaskError(f"{where}: {error.message}.", file=file)
-        spec = cls(**{**data, "define": tuple(data.get("define", ()))})
-        if spec.rights == "none" and not spec.service:
-            raise TaskError(
-                "world: without rights and a service there is no door.", file=file
-            )
-        if spec.engine == "sqlite" and spec.service:
-            raise TaskError("world: services need the engine postgres.", file=file)
-        if spec.define and spec.rights != "define":
-            raise TaskError("world.define: needs the rights define.", file=file)
-        return spec
+        if flaw := flaw_of(data):
+            raise TaskError(flaw.message, file=file, remedy=flaw.remedy)
+        return cls(**{**data, "define": tuple(data.get("define", ()))})
 
 
 @dataclass(frozen=True, slots=True)
