@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from types import TracebackType
 
 from rlvr_envs.envs.terminal.capture import Capture
 from rlvr_envs.envs.terminal.results import Step
@@ -151,12 +150,7 @@ class step_group:  # noqa: N801 - it reads as a noun: with step_group(...) as gr
             self._group = self._sandbox.step_group()
         return self._group
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with boundary(SandboxError, "closing a step"):
             self._group.close()
 
