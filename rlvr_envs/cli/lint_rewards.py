@@ -9,7 +9,9 @@ from typing import Any
 import gymnasium as gym
 
 from rlvr_envs.cli.shell import Shell
-from rlvr_envs.cli.targets import DEFAULT_ENV, env_maker
+from rlvr_envs.cli.targets import env_maker
+from rlvr_envs.errors import WrongArgument
+from rlvr_envs.manifest import manifest
 from rlvr_envs.records import ToolCategory, ToolSpec
 from rlvr_envs.rewards.books import BOOKS, book_named
 from rlvr_envs.rewards.episode import Turn
@@ -18,6 +20,8 @@ from rlvr_envs.rewards.path_rules import RuleBook
 from rlvr_envs.tasks.scripts import gold, twins
 from rlvr_envs.tasks.task import Script
 from rlvr_envs.tasks.taskset import Taskset
+
+_FOLDERS = "name a folder whose folders each hold a task.yaml"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,9 +32,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("taskset", metavar="TASKSET", help="a package or a folder")
     parser.add_argument(
         "--env",
-        default=DEFAULT_ENV,
         metavar="ID",
-        help=f"environment whose tools and rules are meant (default {DEFAULT_ENV})",
+        help="environment whose tools and rules are meant (default: the one whose "
+        "tasks are judged in the same way)",
     )
     parser.add_argument(
         "--book",
@@ -43,12 +47,18 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print which rule, or task, breaks which design rule; 1 if any does."""
     shell = Shell(as_json=args.json)
+    tasks = Taskset(args.taskset)
+    if not tasks.names:
+        raise WrongArgument(
+            f"The taskset {args.taskset} holds no task.", remedy=_FOLDERS
+        )
+    args.env = args.env or _env_of(tasks)
     env = env_maker(args)()
     specs: tuple[ToolSpec, ...] = env.get_wrapper_attr("tool_specs")
     categories = {spec.name: spec.category for spec in specs}
     book = _book(env, args, categories)
     env.close()
-    cases = tuple(task_cases(Taskset(args.taskset), categories))
+    cases = tuple(task_cases(tasks, categories))
     found = lint(book, cases)
     for item in found:
         shell.emit(item.to_json())
@@ -88,6 +98,21 @@ def task_cases(
             checks=len(instance.task.verification.checks),
             scripts=tuple(_path(script, categories) for script in scripts),
         )
+
+
+def _env_of(tasks: Taskset) -> str:
+    """Return the environment of which a task is judged as the first of these is."""
+    mode = tasks.get(tasks.names[0]).verification.mode
+    known = manifest()
+    return next(
+        f"{known.namespace}/{entry.id}"
+        for entry in known.envs
+        if mode in _modes(Taskset(entry.tasks))
+    )
+
+
+def _modes(tasks: Taskset) -> Iterator[str]:
+    return (tasks.get(name).verification.mode for name in tasks.names)
 
 
 def _path(script: Script, categories: Mapping[str, ToolCategory]) -> tuple[Turn, ...]:

@@ -96,6 +96,37 @@ def test_without_a_book_of_its_own_an_environment_has_the_generic_one(
     assert said.lines[-1]["book"] == "generic"
 
 
+@pytest.mark.parametrize(
+    ("mode", "book"),
+    [("artifacts", "terminal"), ("system", "terminal"), ("database", "sql")],
+)
+def test_the_book_is_that_of_the_environment_whose_tasks_are_judged_so(
+    rlvr: Call, tasks: Path, mode: str, book: str
+) -> None:
+    file = tasks / "make-file" / "task.yaml"
+    file.write_text(file.read_text().replace("mode: artifacts", f"mode: {mode}"))
+
+    said = rlvr("lint-rewards", tasks, "--json")
+
+    assert said.lines[-1]["book"] == book
+
+
+def test_the_tasks_of_the_package_have_the_book_of_their_environment(
+    rlvr: Call,
+) -> None:
+    said = rlvr("lint-rewards", "rlvr_envs.envs.sql_rest.tasks", "--json")
+
+    assert said.status == 0
+    assert said.lines[-1]["book"] == "sql"
+
+
+def test_a_folder_without_a_task_is_misuse(rlvr: Call, tmp_path: Path) -> None:
+    said = rlvr("lint-rewards", tmp_path)
+
+    assert said.status == 2
+    assert "holds no task" in said.err
+
+
 def test_a_taskset_that_is_not_there_is_told(rlvr: Call, tmp_path: Path) -> None:
     said = rlvr("lint-rewards", tmp_path / "none", "--env", TOY)
 
