@@ -36,7 +36,15 @@ from rlvr_envs.trajectories.store import (
 
 _HOST_ONLY = frozenset({"record", "places", "folder", "database"})
 _CALLERS_FAULT = frozenset(
-    {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOENT,
+        errno.EEXIST,
+        errno.ENOTDIR,
+        errno.EROFS,
+        errno.ENAMETOOLONG,
+    }
 )
 
 

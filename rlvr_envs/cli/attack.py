@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlvr_envs.cli.outputs import require_folder
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import add_env_options, env_maker, positive
 from rlvr_envs.errors import CallerError
@@ -97,6 +98,7 @@ def run(args: argparse.Namespace) -> int:
     trials = list(_trials(load_attacks(args.catalogue or _own(args.env)), args.only))
     maker = env_maker(args, record=args.out)
     jobs = [trial.job for trial in trials]
+    require_folder(args.out)
     results: list[Result] = []
     with (
         shell.progress(len(jobs), "attacks") as advance,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_envs.cli.shell import Shell
-from rlvr_envs.cli.targets import add_env_options, env_maker, taskset
+from rlvr_envs.cli.targets import add_env_options, env_maker, natural, taskset
 
 
 def add_parser(subparsers: Any) -> None:
@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
         "describe", help="show a task: instruction, tools, limits, checks"
     )
     parser.add_argument("task", metavar="TASK")
-    parser.add_argument("--instance", type=int, default=0, metavar="N")
+    parser.add_argument("--instance", type=natural, default=0, metavar="N")
     add_env_options(parser)
 
 

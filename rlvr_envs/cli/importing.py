@@ -11,7 +11,7 @@ from typing import Any
 
 from rlvr_envs import seeding
 from rlvr_envs.cli.shell import Shell, status
-from rlvr_envs.cli.targets import positive
+from rlvr_envs.cli.targets import natural, positive
 from rlvr_envs.cli.trials import Job, all_scripts, environment, folder, tried
 from rlvr_envs.errors import (
     MissingRequirement,
@@ -46,7 +46,7 @@ def _add_harbor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample", type=positive, metavar="N", help="only N, drawn by --seed"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S")
     parser.add_argument(
         "--null", action="store_true", help="build each and play the null policy"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.cli.learning_plot import draw_learning
+from rlvr_envs.cli.plotting import require_plot
 from rlvr_envs.cli.shell import Shell
 from rlvr_envs.cli.targets import env_kwargs, positive
 from rlvr_envs.rollouts.learning.experiments import EXPERIMENTS, Experiment
@@ -58,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Train, print each update and the findings; 1 if a result did not reproduce."""
     shell = Shell(as_json=args.json)
     chosen = [item for item in EXPERIMENTS if args.only in (None, item.name)]
+    require_plot(args.plot)
     updates = QUICK_UPDATES if args.quick else args.updates
     seeds = 1 if args.quick else args.seeds
     course = Course(updates=updates, size=args.group)

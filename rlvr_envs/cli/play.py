@@ -12,8 +12,9 @@ from typing import Any
 
 import gymnasium as gym
 
+from rlvr_envs.cli.outputs import require_folder
 from rlvr_envs.cli.shell import Shell
-from rlvr_envs.cli.targets import add_env_options, env_maker, task_names
+from rlvr_envs.cli.targets import add_env_options, env_maker, natural, task_names
 from rlvr_envs.errors import CallerError
 from rlvr_envs.records import ToolSpec
 from rlvr_envs.rollouts.policies import submission
@@ -33,8 +34,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("play", help="play an episode by hand")
     add_env_options(parser)
     parser.add_argument("--task", metavar="NAME", help="default: the first")
-    parser.add_argument("--instance", type=int, default=0, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--instance", type=natural, default=0, metavar="N")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S")
     parser.add_argument(
         "--script", type=Path, metavar="FILE", help="read lines from it"
     )
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Play until submit, the budget's end, or quit."""
     shell = Shell(as_json=args.json)
     lines = _lines(args.script)
+    require_folder(args.out)
     env = env_maker(args, record=args.out)()
     try:
         task = task_names(env, [args.task] if args.task else None)[0]

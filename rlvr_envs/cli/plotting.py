@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_envs.cli.outputs import require_file
 from rlvr_envs.errors import CallerError, MissingRequirement
 
 _CHANNELS = (
@@ -15,6 +16,7 @@ _CHANNELS = (
     ("path_advantages", "path advantage"),
     ("two_channels", "both, by turn"),
 )
+_FORMATS = "name a file that ends in .png, .svg or .pdf"
 _BAR_HEIGHT_INCHES = 0.32
 
 
@@ -39,6 +41,24 @@ def draw_groups(groups: Sequence[Mapping[str, Any]], file: Path) -> None:
     panels[0].set_yticks(range(len(groups)), names)
     panels[0].invert_yaxis()
     save(figure, file)
+
+
+def require_plot(file: Path | None) -> None:
+    """Hold against the machine what will be drawn.
+
+    Args:
+        file: ``None`` where nothing will.
+
+    Raises:
+        MissingRequirement: If matplotlib is not installed.
+        CallerError: If the file cannot be written, or its suffix is of no format.
+    """
+    if file is None:
+        return
+    known = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
+    if file.suffix.removeprefix(".") not in known:
+        raise CallerError(f"No plot can be drawn into {file}.", remedy=_FORMATS)
+    require_file(file)
 
 
 def new_figure(width_inches: float, height_inches: float) -> Any:
@@ -68,7 +88,7 @@ def save(figure: Any, file: Path) -> None:
     except (OSError, ValueError) as error:
         raise CallerError(
             f"The plot cannot be written to {file}: {error}.",
-            remedy="name a file that ends in .png, .svg or .pdf",
+            remedy=_FORMATS,
         ) from error
 
 

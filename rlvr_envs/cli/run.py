@@ -12,12 +12,14 @@ from typing import Any
 import gymnasium as gym
 
 from rlvr_envs.cli.groups import numbers, show_channels
-from rlvr_envs.cli.plotting import draw_groups
+from rlvr_envs.cli.outputs import require_folder
+from rlvr_envs.cli.plotting import draw_groups, require_plot
 from rlvr_envs.cli.shell import Shell, status
 from rlvr_envs.cli.targets import (
     add_env_options,
     add_task_options,
     env_maker,
+    natural,
     positive,
     task_names,
 )
@@ -45,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="P",
         help="gold, null, random, cheat[:NAME], script:FILE or openai; again for more",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S")
     parser.add_argument(
         "--group", type=positive, default=1, metavar="G", help="episodes a group"
     )
@@ -92,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     jobs = [
         job for task in tasks for spec in policies for job in _group(args, task, spec)
     ]
+    require_folder(None if args.no_record else args.out)
+    require_plot(args.plot)
     groups: list[Group] = []
     with (
         _shown_at_the_end(shell, groups),

@@ -47,11 +47,12 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
         help="a task, again for more, or all (default: the first)",
     )
     parser.add_argument(
-        "--instance", type=_natural, default=0, metavar="N", help="default 0"
+        "--instance", type=natural, default=0, metavar="N", help="default 0"
     )
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
+    """Read a number of at least 0."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"a number from 0, not {text}")

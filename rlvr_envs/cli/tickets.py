@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.cli.shell import Shell
-from rlvr_envs.cli.targets import positive
+from rlvr_envs.cli.targets import natural, positive
 from rlvr_envs.errors import CallerError
 from rlvr_envs.rewards.tickets.audit import (
     SHARE,
@@ -49,7 +49,9 @@ def add_parser(subparsers: Any) -> None:
         "--audit", type=Path, metavar="FILE.csv", help="write a sample to be filled in"
     )
     audit.add_argument("--share", type=float, default=SHARE, help="default %(default)s")
-    audit.add_argument("--seed", type=int, default=0, metavar="S", help="of the sample")
+    audit.add_argument(
+        "--seed", type=natural, default=0, metavar="S", help="of the sample"
+    )
     audit.add_argument(
         "--filled", type=Path, metavar="FILE.csv", help="count what people filled in"
     )

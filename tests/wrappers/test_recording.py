@@ -209,11 +209,12 @@ def test_any_action_can_be_recorded(action: Any) -> None:
     assert env.last_trajectory.turns[0].call == {}
 
 
+@pytest.mark.parametrize("place", ["file/runs", "file", "/proc/runs"])
 def test_a_folder_that_cannot_be_made_is_raised_by_the_first_reset(
-    tmp_path: Path,
+    tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    env = recorded(tmp_path / "file" / "runs")
+    env = recorded(tmp_path / place)
 
     with pytest.raises(CallerError, match="can write to"):
         env.reset(seed=1)
