@@ -57,7 +57,7 @@ def test_a_wrong_line_is_misuse(rlvr: Call, words: list[str]) -> None:
         (["list", "--tasks", "/etc"], "holds no task"),
         (["describe", "x", "--sandbox", "nope"], "choose from docker, namespaces"),
         (["describe", "x", "--database", "x"], "takes no argument 'database'"),
-        (["describe", "x", "--instance", "-1", "--env", TOY], "no task 'x'"),
+        (["describe", "x", "--instance", "1", "--env", TOY], "no task 'x'"),
         (["bench", "step", "--store", "/proc/x"], ""),
         (["images", "build", "--store", "/proc/x"], "/proc/x"),
         (["images", "import", "/nonexistent"], "no file /nonexistent"),
