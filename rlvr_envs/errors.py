@@ -18,6 +18,8 @@ What the agent does wrong is no exception: it becomes a `ToolResult`.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
@@ -112,6 +114,22 @@ _EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 def remedy_for(error: OSError) -> str:
     """Return what can be done about what the system refused."""
     return _REMEDIES.get(error.errno or 0, "look at that place and its file system")
+
+
+@contextmanager
+def place(what: str) -> Iterator[None]:
+    """Blame the caller for a place of theirs that the system refuses to use.
+
+    Raises:
+        WrongArgument: Naming the place, why, and what can be done.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise WrongArgument(
+            f"{what} cannot be used: {reason}.", remedy=remedy_for(error)
+        ) from error
 
 
 class boundary:  # noqa: N801 - it reads as a verb: with boundary(...)

@@ -17,7 +17,9 @@ from rlvr_envs.errors import (
     TaskError,
     VerifierError,
     WorldError,
+    WrongArgument,
     boundary,
+    place,
 )
 
 
@@ -52,6 +54,21 @@ def test_a_full_disk_is_the_worlds_error_with_a_remedy() -> None:
         boundary(SandboxError, "judging"),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "be a user who may"),
+        (errno.ENOTDIR, "name a folder"),
+        (errno.EIO, "look at that place"),
+    ],
+)
+def test_a_place_that_the_system_refuses_is_the_callers(code: int, remedy: str) -> None:
+    said = f"The folder /x cannot be used: no.*Remedy: .*{remedy}"
+    with pytest.raises(WrongArgument, match=said), place("The folder /x"):
+        raise OSError(code, "no")
 
 
 def test_what_merely_vanished_inside_has_no_remedy() -> None:

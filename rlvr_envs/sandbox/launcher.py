@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.errors import MissingRequirement, SandboxError, boundary, place
 from rlvr_envs.records import Places
 
 _SOURCES = Path(__file__).parent
@@ -29,13 +29,15 @@ def launcher(places: Places) -> Path:
 
     Raises:
         MissingRequirement: If there is no working C compiler.
-        SandboxError: If the store cannot be written.
+        WrongArgument: If the store cannot be written.
+        SandboxError: If the compiler fails.
     """
     target = places.store / "launcher" / source_digest()
     if target.exists():
         return target
-    with boundary(SandboxError, "compiling the launcher"):
+    with place(f"The store {places.store}"):
         target.parent.mkdir(parents=True, exist_ok=True)
+    with boundary(SandboxError, "compiling the launcher"):
         _compile(target)
     return target
 

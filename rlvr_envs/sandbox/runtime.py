@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
-from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.errors import MissingRequirement, place
 from rlvr_envs.records import Layer, Places
 from rlvr_envs.sandbox.broker import close_brokers
 from rlvr_envs.sandbox.cgroups import Hierarchies
@@ -43,10 +43,10 @@ class Runtime:
         self.hierarchies = Hierarchies.here()
         self.hierarchies.prepare()
         self.program = launcher(places)
-        sweep(places, self.hierarchies)
-        with boundary(SandboxError, f"making the run folder {places.run}"):
+        with place(f"The run folder {places.run}"):
             room = places.run / "m"
             room.mkdir(parents=True, exist_ok=True)
+        sweep(places, self.hierarchies)
         self.room = room.resolve()
         self.maps = IdMaps(self.program)
         self.worlds = Worlds(self.room, self.maps)
@@ -69,6 +69,7 @@ def runtime(places: Places) -> Runtime:
 
     Raises:
         MissingRequirement: If the machine lacks something.
+        WrongArgument: If the run folder cannot be made.
         SandboxError: If it could not be set up.
     """
     return _runtimes.get(places)

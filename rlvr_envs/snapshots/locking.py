@@ -14,6 +14,7 @@ from pathlib import Path
 from rlvr_envs.errors import MissingRequirement, SnapshotError
 
 PARTIAL = "partial"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def partial(store: Path) -> Iterator[Path]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield folder
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in _FULL:
             raise
         raise full_disk(store) from error
     finally:
@@ -109,7 +110,9 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-    except (PermissionError, NotADirectoryError) as error:
+    except OSError as error:
+        if error.errno in _FULL:
+            raise full_disk(folder.parent) from error
         raise MissingRequirement(
             f"The image store {folder.parent} cannot be written: {error.strerror}.",
             remedy="run as root, or choose a store that you own with --store.",

@@ -15,7 +15,12 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
-from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.errors import (
+    MissingRequirement,
+    SandboxError,
+    WrongArgument,
+    boundary,
+)
 from rlvr_envs.sandbox.postgres.clocking import ClockTable, Session
 from rlvr_envs.sandbox.postgres.dropping import Dropper
 from rlvr_envs.sandbox.postgres.lingering import Lingering
@@ -29,6 +34,12 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 _OLDEST = 170_000
 _CONNECT_S = 30
+_NAMED = (
+    "give a superuser's connection string to a cluster that runs, such as "
+    "'host=/run/postgresql user=postgres', or none for a server of our own"
+)
+_REACHED: set[str] = set()
+"""Connection strings that worked once in this process."""
 _PROBED_S = 86_400
 _OF_OTHERS = {"local_preload_libraries": ""}
 """What a role may set for its own later sessions, and would end them at their start."""
@@ -87,7 +98,8 @@ class Cluster:
     Raises:
         MissingRequirement: If it is too old, keeps no logical log, or the user is
             no superuser.
-        SandboxError: If it cannot be reached.
+        WrongArgument: If somebody's was never reached by this process.
+        SandboxError: If it cannot be reached any more.
     """
 
     def __init__(self, conninfo: str, server: EmbeddedServer | None = None) -> None:
@@ -106,7 +118,7 @@ class Cluster:
         self.wal_bytes = 0
         self.sizes: dict[str, int] = {}
         self.clockless = server.clockless if server else None
-        self.admin = self.connect("postgres")
+        self.admin = self._reach()
         try:
             with boundary(SandboxError, "preparing the database cluster"):
                 _require(self.admin)
@@ -127,6 +139,21 @@ class Cluster:
         except BaseException:
             server.close()
             raise
+
+    def _reach(self) -> Connection:
+        """Open the first connection; what once was reached breaks as a world does."""
+        try:
+            admin = self.connect("postgres")
+        except SandboxError as error:
+            if self._server is not None or self._conninfo in _REACHED:
+                raise
+            reason = " ".join(str(error.__cause__).split()).rstrip(".?")
+            raise WrongArgument(
+                f"The database that was named cannot be used: {reason}.",
+                remedy=_NAMED,
+            ) from error
+        _REACHED.add(self._conninfo)
+        return admin
 
     @property
     def alive(self) -> bool:

@@ -19,7 +19,13 @@ from typing import Self
 
 import psycopg
 
-from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
+from rlvr_envs.errors import (
+    MissingRequirement,
+    SandboxError,
+    WrongArgument,
+    boundary,
+    place,
+)
 from rlvr_envs.sandbox.owners import is_abandoned, owner_name, start_ticks
 from rlvr_envs.sandbox.postgres.clocking import ClockTable, Preload
 from rlvr_envs.sandbox.postgres.usage import UsageTable
@@ -110,7 +116,8 @@ class EmbeddedServer:
     Raises:
         MissingRequirement: If the programs or their user are not there.
         SandboxError: If it does not start.
-        ValueError: If the folder's path is too long for a socket.
+        WrongArgument: If the folder's path is too long for a socket, or none can be
+            made there.
     """
 
     def __init__(
@@ -127,16 +134,18 @@ class EmbeddedServer:
         name = f"{_PREFIX}{owner_name()}-{secrets.token_hex(3)}"
         self.folder = parent / name
         if len(str(self.folder / ".s.PGSQL.5432").encode()) > _SOCKET_PATH_BYTES:
-            raise ValueError(
-                f"{parent} is too long for a socket: choose a shorter one."
+            raise WrongArgument(
+                f"The database folder {parent} is too long for a socket.",
+                remedy="choose a shorter one",
             )
         self.clock: ClockTable | None = None
         self.usage: UsageTable | None = None
         self.clockless: MissingRequirement | None = None
         preload = self._preload()
         try:
-            with boundary(SandboxError, f"starting a database server in {parent}"):
+            with place(f"The database folder {parent}"):
                 self._make_folder(user)
+            with boundary(SandboxError, f"starting a database server in {parent}"):
                 self._spawn(programs, user, preload)
             self._wait()
         except BaseException:
@@ -191,6 +200,7 @@ class EmbeddedServer:
             return None
 
     def _make_folder(self, user: int) -> None:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
         self.folder.mkdir(mode=0o700)
         if os.geteuid() == 0:
             os.chown(self.folder, user, user)

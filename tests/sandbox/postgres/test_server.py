@@ -11,7 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rlvr_envs.errors import MissingRequirement, SandboxError, SnapshotError
+from rlvr_envs.errors import (
+    MissingRequirement,
+    SandboxError,
+    SnapshotError,
+    WrongArgument,
+)
 from rlvr_envs.sandbox.postgres import server, sharing
 from rlvr_envs.sandbox.postgres.cluster import Cluster
 from rlvr_envs.sandbox.postgres.naming import is_orphan, owned_name
@@ -191,7 +196,7 @@ def test_a_folder_too_deep_for_a_socket_is_refused(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
 
-    with pytest.raises(ValueError, match="too long for a socket"):
+    with pytest.raises(WrongArgument, match=r"too long for a socket.*Remedy: "):
         EmbeddedServer(deep)
 
 
