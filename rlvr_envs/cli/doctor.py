@@ -23,6 +23,7 @@ from rlvr_envs.sandbox.launcher import launcher, source_digest
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 from rlvr_envs.sandbox.reaper import sweep
 from rlvr_envs.snapshots.images import ensure_image
+from rlvr_envs.snapshots.locking import OWN_STORE
 from rlvr_envs.snapshots.store import ImageStore
 
 BASE = "base"
@@ -287,10 +288,11 @@ def _store(places: Places) -> Row:
     while not folder.exists():
         folder = folder.parent
     free_gib = shutil.disk_usage(folder).free / 2**30
-    writable = os.access(folder, os.W_OK)
-    good = writable and free_gib > 1
     detail = f"{places.store}: {free_gib:.1f} GiB free"
-    detail += "" if writable else ", not writable"
+    if not os.access(folder, os.W_OK):
+        detail += ", not writable"
+        return Row("store", ok=False, detail=detail, remedy=OWN_STORE)
+    good = free_gib > 1
     remedy = "free 1 GiB, or name another place with --store"
     return Row("store", good, detail, None if good else remedy)
 

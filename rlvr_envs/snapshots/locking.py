@@ -14,6 +14,7 @@ from pathlib import Path
 from rlvr_envs.errors import MissingRequirement, SnapshotError
 
 PARTIAL = "partial"
+OWN_STORE = "run as root, or choose a store that you own with --store"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -115,6 +116,6 @@ def _made(folder: Path) -> Path:
             raise full_disk(folder.parent) from error
         raise MissingRequirement(
             f"The image store {folder.parent} cannot be written: {error.strerror}.",
-            remedy="run as root, or choose a store that you own with --store.",
+            remedy=OWN_STORE,
         ) from error
     return folder

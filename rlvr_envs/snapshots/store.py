@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rlvr_envs.errors import CallerError, SnapshotError
+from rlvr_envs.errors import CallerError, MissingRequirement, SnapshotError
 from rlvr_envs.records import Layer, Places
 from rlvr_envs.snapshots.finishing import check_root, clean, identify, retime_python
 from rlvr_envs.snapshots.holding import hold
-from rlvr_envs.snapshots.locking import locked, partial, publish, write_atomically
+from rlvr_envs.snapshots.locking import (
+    OWN_STORE,
+    locked,
+    partial,
+    publish,
+    write_atomically,
+)
 from rlvr_envs.snapshots.repositories import check_tree
 from rlvr_envs.snapshots.sources.base import Progress, Provenance, Source, silent
 from rlvr_envs.snapshots.tree import clamp_times, size_of, stamp, tree_digest
@@ -95,25 +102,36 @@ class ImageStore:
         self.folder = (places or Places()).store
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all stored images, sorted."""
-        folder = self.folder / "names"
-        if not folder.is_dir():
-            return ()
-        return tuple(sorted(path.stem for path in folder.glob("*.json")))
+        """Return the names of all stored images, sorted.
+
+        Raises:
+            MissingRequirement: If this user may not read the store.
+        """
+        with self._reading():
+            names = self.folder / "names"
+            found = list(names.iterdir()) if names.is_dir() else []
+        return tuple(sorted(path.stem for path in found if path.suffix == ".json"))
 
     def has(self, name: str) -> bool:
-        """Whether an image of that name is stored."""
-        return self._metadata(name).is_file()
+        """Whether an image of that name is stored.
+
+        Raises:
+            MissingRequirement: If this user may not read the store.
+        """
+        with self._reading():
+            return self._metadata(name).is_file()
 
     def image(self, name: str) -> StoredImage:
         """Return what is known of a stored image.
 
         Raises:
+            MissingRequirement: If this user may not read the store.
             SnapshotError: If it is not stored, or its metadata is damaged.
         """
         path = self._metadata(name)
         try:
-            return _parsed(path.read_text())
+            with self._reading():
+                return _parsed(path.read_text())
         except FileNotFoundError:
             raise SnapshotError(
                 f"The image {name!r} is not in the store {self.folder}.",
@@ -239,6 +257,16 @@ class ImageStore:
         text = json.dumps(image.to_json(), indent=2, sort_keys=True)
         write_atomically(self._metadata(name), text + "\n")
         return image
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except PermissionError as error:
+            raise MissingRequirement(
+                f"The image store {self.folder} cannot be read: {error.strerror}.",
+                remedy=OWN_STORE,
+            ) from error
 
     def _metadata(self, name: str) -> Path:
         if not NAME.fullmatch(name):
