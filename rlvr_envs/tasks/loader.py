@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvr_envs.errors import TaskError
 from rlvr_envs.records import JsonObject, Verification, VerifierSpec
+from rlvr_envs.tasks.fixtures import missing
 from rlvr_envs.tasks.marked import Marked, read_yaml
 from rlvr_envs.tasks.schema import TASK
 from rlvr_envs.tasks.task import Task
@@ -151,6 +152,14 @@ def _verification(marked: Marked, folder: Path) -> Verification:
     if data["mode"] == "artifacts" and not data.get("artifacts"):
         where = ("verification", "artifacts")
         raise marked.error(where, "Mode artifacts needs at least one artifact.")
+    manifest = _manifest(folder / "verifier")
+    for index, check in enumerate(data["checks"]):
+        if name := missing(check, manifest):
+            raise marked.error(
+                ("verification", "checks", index, "options"),
+                f"Check {check['name']!r} names {name}, which verifier/ does not hold.",
+                remedy="put the file there, or correct its name",
+            )
     return Verification(
         mode=data["mode"],
         artifacts=tuple(data.get("artifacts", ())),
@@ -161,7 +170,7 @@ def _verification(marked: Marked, folder: Path) -> Verification:
         ),
         guarded=tuple(data.get("guarded", ())),
         timeout_s=float(data.get("timeout_s", 60.0)),
-        manifest=_manifest(folder / "verifier"),
+        manifest=manifest,
     )
 
 

@@ -41,6 +41,16 @@ BROKEN = {
         "task.yaml:16",
         "Two checks are named 'words'",
     ),
+    "tests that are not there": (
+        {"task.yaml": FILES["task.yaml"] + "    - {kind: pytest, name: t, options: {tests: [test_gone.py]}}\n"},
+        "task.yaml:16",
+        "Check 't' names test_gone.py, which verifier/ does not hold",
+    ),
+    "a judge's program that is not there": (
+        {"task.yaml": FILES["task.yaml"] + "    - {kind: command, name: t, options: {argv: [sh, -c, 'a; /verifier/gone.sh']}}\n"},
+        "task.yaml:16",
+        "Check 't' names gone.sh",
+    ),
 }  # fmt: skip
 
 
@@ -66,6 +76,25 @@ def test_a_task_says_what_its_folder_says(tmp_path: Path) -> None:
     assert task.budget == {"turns": 5}
     assert list(task.verification.manifest) == ["test_it.py"]
     assert task.verification.checks[0].options["equals"] == {"hidden": "word"}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "[python3, /verifier/test_it.py]",
+        "[sh, -c, 'cat /verifier/hidden.json; ls /verifier/data /verifier']",
+        "[cat, /logs/verifier/reward.txt]",
+    ],
+)
+def test_files_that_the_judge_will_find_are_accepted(tmp_path: Path, argv: str) -> None:
+    check = f"    - {{kind: command, name: t, options: {{argv: {argv}}}}}\n"
+    task_yaml = FILES["task.yaml"] + check
+    changed: dict[str, str | None] = {"task.yaml": task_yaml}
+    changed["verifier/data/a.txt"] = "1"
+
+    task = load_task(write_task(tmp_path, changed=changed))
+
+    assert len(task.verification.checks) == 2
 
 
 def test_options_are_held_against_their_kind(tmp_path: Path) -> None:
