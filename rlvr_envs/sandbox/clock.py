@@ -13,7 +13,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from rlvr_envs.confinement import ClockRule
 from rlvr_envs.errors import MissingRequirement, SandboxError, boundary
 from rlvr_envs.records import Layer, Places, digest_of
 from rlvr_envs.sandbox.base import HARNESS_FOLDER
+from rlvr_envs.snapshots.locking import partial, publish
 
 CLOCK_FILE = "clock"
 SEED_FILE = "seed"
@@ -50,8 +50,10 @@ def clock_layer(places: Places) -> Layer:
     faketime, digest = _pinned()
     folder = places.store / "clock" / digest.removeprefix("sha256:")
     if not folder.is_dir():
-        with boundary(SandboxError, f"building the clock layer in {places.store}"):
-            _build(folder, faketime)
+        doing = f"building the clock layer in {places.store}"
+        with boundary(SandboxError, doing), partial(places.store) as work:
+            _build(work / "layer", faketime)
+            publish(work / "layer", folder)
     return Layer(digest, folder)
 
 
@@ -92,9 +94,8 @@ def _faketime() -> Path:
     return origin
 
 
-def _build(folder: Path, faketime: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=folder.parent))
+def _build(fresh: Path, faketime: Path) -> None:
+    fresh.mkdir()
     fresh.chmod(0o755)
     libraries = fresh / INSIDE.lstrip("/")
     libraries.mkdir(parents=True)
@@ -108,12 +109,6 @@ def _build(folder: Path, faketime: Path) -> None:
     (fresh / HARNESS_FOLDER.lstrip("/")).mkdir(parents=True)  # a mount point ready made
     for path in [fresh, *sorted(fresh.rglob("*"))]:
         os.utime(path, (0, 0), follow_symlinks=False)
-    try:
-        fresh.rename(folder)
-    except OSError:
-        shutil.rmtree(fresh)
-        if not folder.is_dir():
-            raise
 
 
 def _compile(target: Path) -> None:
