@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.cli.shell import Shell, status
-from rlvr_envs.errors import RlvrError
+from rlvr_envs.errors import MissingRequirement, RlvrError
 from rlvr_envs.records import Places
 from rlvr_envs.sandbox.cgroups import Hierarchies
 from rlvr_envs.sandbox.launcher import launcher, source_digest
@@ -196,6 +196,17 @@ def _sandbox(_places: Places) -> Row:
     return Row("namespaces backend", ok=True, detail="can start sandboxes")
 
 
+def _system_tasks(_places: Places) -> Row:
+    name = "system tasks"
+    try:
+        NamespaceSandbox.check_system()
+    except MissingRequirement as error:
+        said = str(error).partition(" Remedy: ")[0].rstrip(".")
+        detail = f"{said}; needed for tasks that are judged on system state"
+        return Row(name, ok=True, detail=detail, remedy=error.remedy)
+    return Row(name, ok=True, detail="owners of a final root can be moved")
+
+
 def _base_image(places: Places) -> Row:
     store = ImageStore(places)
     if not store.has(BASE):
@@ -307,6 +318,7 @@ CHECKS: Mapping[str, Check] = {
     "store": _store,
     "launcher": _launcher,
     "namespaces backend": _sandbox,
+    "system tasks": _system_tasks,
     "base image": _base_image,
     "mmdebstrap": _tool(
         "mmdebstrap", package="mmdebstrap", needed_for="building the base image"

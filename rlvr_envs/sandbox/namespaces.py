@@ -36,6 +36,7 @@ from rlvr_envs.sandbox.overlay import (
     frozen_view,
     probe,
     storage,
+    system_probe,
     verifier_view,
 )
 from rlvr_envs.sandbox.runtime import Runtime, require_root, runtime
@@ -81,19 +82,35 @@ class NamespaceSandbox(Sandbox):
         require_root()
         places = Places()
         shared = runtime(places)
-        supervisor = Supervisor(shared.program)
+        packet = Packet()
+        probe(packet, shared.room, places.store, shared.maps)
         try:
-            packet = Packet()
-            probe(packet, shared.room, places.store, shared.maps)
-            supervisor.request(packet)
+            _build_once(shared, packet)
         except Refused as error:
             raise MissingRequirement(
                 f"This kernel cannot build sandboxes: {error}",
                 remedy="use Linux 5.19 or newer with user namespaces and overlayfs, "
                 "and a store on a file system that can be idmapped (ext4, xfs, btrfs).",
             ) from error
-        finally:
-            supervisor.close()
+
+    @classmethod
+    def check_system(cls) -> None:
+        """Check that a final root can be shown with its owners moved.
+
+        Raises:
+            MissingRequirement: If the kernel cannot idmap memory.
+        """
+        require_root()
+        shared = runtime(Places())
+        packet = Packet()
+        system_probe(packet, shared.room, shared.maps)
+        try:
+            _build_once(shared, packet)
+        except Refused as error:
+            raise MissingRequirement(
+                f"This kernel cannot show a final root to a judge: {error}",
+                remedy="use Linux 6.3 or newer",
+            ) from error
 
     @override
     def start(self) -> None:
@@ -392,6 +409,15 @@ class _Storage:
     def close(self) -> None:
         """Release its storage; idempotent."""
         self._keeper.close()
+
+
+def _build_once(shared: Runtime, packet: Packet) -> None:
+    """Have a supervisor of its own build what a packet says, and end it."""
+    supervisor = Supervisor(shared.program)
+    try:
+        supervisor.request(packet)
+    finally:
+        supervisor.close()
 
 
 def _through_view(shared: Runtime, bind: Bind, id_base: int) -> Bind:

@@ -172,6 +172,13 @@ def probe(packet: Packet, room: Path, folder: Path, maps: IdMaps) -> None:
     packet.add("mount", "overlay", "r", MS_NOSUID | MS_NODEV, options)
 
 
+def system_probe(packet: Packet, room: Path, maps: IdMaps) -> None:
+    """Append a writable layer with its owners moved, as `verifier_view` needs it."""
+    _room(packet, Limits(), room, 0)
+    moved = packet.place(maps.between(AGENT_IDS, VERIFIER_IDS))
+    packet.add("tree", moved, "u", "ku")
+
+
 _SEALED = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 

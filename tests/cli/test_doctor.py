@@ -7,6 +7,7 @@ import pytest
 from rlvr_envs.cli.doctor import CHECKS, Row, _safely
 from rlvr_envs.errors import MissingRequirement
 from rlvr_envs.records import Places
+from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 from tests.cli.conftest import Call
 
 
@@ -56,3 +57,21 @@ def test_a_check_that_raises_is_a_check_that_fails(
     assert not row.ok
     assert detail in row.detail
     assert remedy in (row.remedy or "")
+
+
+def test_moving_owners_is_tried_and_lacked_by_tasks_of_the_system_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = []
+
+    def refuse() -> None:
+        tried.append(True)
+        raise MissingRequirement("It cannot.", remedy="use Linux 6.3 or newer")
+
+    monkeypatch.setattr(NamespaceSandbox, "check_system", refuse)
+    row = CHECKS["system tasks"](Places())
+
+    assert tried
+    assert row.ok
+    assert row.remedy == "use Linux 6.3 or newer"
+    assert "judged on system state" in row.detail

@@ -18,16 +18,18 @@ from pathlib import Path
 import pytest
 
 from rlvr_envs.confinement import ClockRule, Confinement
-from rlvr_envs.errors import SandboxError
+from rlvr_envs.errors import MissingRequirement, SandboxError
 from rlvr_envs.records import Layer, Places, Snapshot
-from rlvr_envs.sandbox.base import VERIFIER_IDS, Bind, SandboxSpec
+from rlvr_envs.sandbox.base import AGENT_IDS, VERIFIER_IDS, Bind, SandboxSpec
 from rlvr_envs.sandbox.cgroups import Hierarchies
 from rlvr_envs.sandbox.conformance_kit import Bench, run
 from rlvr_envs.sandbox.hulls import SPARE_S
+from rlvr_envs.sandbox.idmaps import IdMaps
 from rlvr_envs.sandbox.namespaces import NamespaceSandbox
 from rlvr_envs.sandbox.owners import owner_name, stat_fields
 from rlvr_envs.sandbox.reaper import sweep
 from rlvr_envs.sandbox.runtime import close_runtimes, runtime
+from rlvr_envs.sandbox.wire import Packet
 
 TRAINER = """
 import sys
@@ -489,3 +491,17 @@ def test_without_root_the_remedy_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
     assert "run as root" in done.stdout, done.stderr
+
+
+def test_a_kernel_that_cannot_move_owners_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_proc(packet: Packet, _room: Path, maps: IdMaps) -> None:
+        moved = packet.place(maps.between(AGENT_IDS, VERIFIER_IDS))
+        packet.add("tree", moved, "/proc", "there")
+
+    NamespaceSandbox.check_system()
+    monkeypatch.setattr("rlvr_envs.sandbox.namespaces.system_probe", of_proc)
+
+    with pytest.raises(MissingRequirement, match=r"final root.*Linux 6\.3"):
+        NamespaceSandbox.check_system()
