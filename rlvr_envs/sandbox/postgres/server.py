@@ -34,6 +34,8 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder's name carries a non
 SUPERUSER = "postgres"
 _NOBODY = 65_534
 _PREFIX = "rlvr-pg-"
+_ROOM_BYTES = 128 << 20
+"""What a server that did not start may have lacked; an empty one has 40 MiB."""
 _START_S = 60.0
 _STOP_S = 30.0
 _RETRY_S = 0.005
@@ -258,7 +260,8 @@ class EmbeddedServer:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             if _readable(self._status, _RETRY_S):
-                raise _complaint(os.read(self._status, 4096).decode())
+                text = os.read(self._status, 4096).decode()
+                raise _complaint(text, self.folder.parent)
             try:
                 psycopg.connect(self.conninfo, dbname="postgres").close()
             except psycopg.OperationalError:
@@ -267,7 +270,14 @@ class EmbeddedServer:
         raise SandboxError(f"The database server gave no answer in {_START_S:g} s.")
 
 
-def _complaint(text: str) -> Exception:
+def _complaint(text: str, parent: Path) -> Exception:
+    free_bytes = shutil.disk_usage(parent).free
+    if free_bytes < _ROOM_BYTES:
+        return MissingRequirement(
+            f"The database folder {parent} has {free_bytes >> 20} MiB free, too few "
+            "for a server.",
+            remedy=f"free {_ROOM_BYTES >> 20} MiB, or name another folder",
+        )
     if "ermission denied" in text or "could not look up" in text:
         return MissingRequirement(
             f"The database server's user cannot run it: {text}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,6 +199,26 @@ def test_a_folder_too_deep_for_a_socket_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(WrongArgument, match=r"too long for a socket.*Remedy: "):
         EmbeddedServer(deep)
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a small disk")
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", folder]
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            pytest.skip("mounting a tmpfs is not allowed")
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_too_small_for_a_server_is_told(
+    cluster: Cluster, small_disk: Path
+) -> None:
+    with pytest.raises(MissingRequirement, match=r"MiB free.*Remedy: free"):
+        EmbeddedServer(small_disk)
 
 
 def test_a_folder_that_the_server_cannot_enter_is_told(cluster: Cluster) -> None:
