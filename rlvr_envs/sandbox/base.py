@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -104,8 +104,11 @@ class StepGroup(Protocol):
     def release(self, pid: int) -> None:
         """Move a process back to the sandbox's own group."""
 
-    def kill(self, *, spare: int = 0) -> int:
-        """Kill every member but ``spare``; return how many were killed."""
+    def kill(self, *, spare: int = 0, wake: Callable[[], None] | None = None) -> int:
+        """Kill every member but ``spare``; return how many were killed.
+
+        ``wake`` is called before the spared one goes on.
+        """
 
     def close(self) -> None:
         """Move survivors to the sandbox's own group and remove the step's."""

@@ -218,6 +218,11 @@ class DockerSandbox(Sandbox):
             return False
         return True
 
+    @property
+    def dies_stopped(self) -> bool:
+        """Whether a process that stands still ends when it is killed."""
+        return self._group.unified is not None
+
     def resume(self) -> None:
         """End a `stop`; a sandbox that `freeze` stopped stays frozen."""
         if not self._frozen:

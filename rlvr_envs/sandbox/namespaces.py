@@ -178,6 +178,11 @@ class NamespaceSandbox(Sandbox):
             return False
         return True
 
+    @property
+    def dies_stopped(self) -> bool:
+        """Whether a process that stands still ends when it is killed."""
+        return self._hull.group.unified is not None
+
     def resume(self) -> None:
         """End a `stop`; a sandbox that `freeze` stopped stays frozen."""
         if not self._frozen:

@@ -6,6 +6,9 @@ idle moment, measured on Linux 6.18). So nothing is moved: what was alive when t
 step began is written down, and on a kill, with everything frozen, what is new and
 does not descend from an earlier daemon belongs to the step. A process that left
 its session or its parent is found all the same: it is new, and init is its parent.
+
+A shell tells of its background jobs that a signal ended, in the order in which it hears
+of their end. So the shell stands still until all of them have ended.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +26,7 @@ from rlvr_envs.sandbox.owners import stat_fields
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _ROUNDS = 50
 _KILL_S = 5.0
+_ENDED = (b"Z", b"X")
 
 
 class Stoppable(Protocol):
@@ -36,6 +40,10 @@ class Stoppable(Protocol):
 
     def resume(self) -> None:
         """Let them go on."""
+
+    @property
+    def dies_stopped(self) -> bool:
+        """Whether a process that stands still ends when it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +79,28 @@ class BornSince:
         """Make a process no member; what it started stays one."""
         self._added.discard(pid)
 
-    def kill(self, *, spare: int = 0) -> int:
+    def kill(self, *, spare: int = 0, wake: Callable[[], None] | None = None) -> int:
         """Kill every member but ``spare``; return how many were killed.
+
+        Args:
+            spare: A pid.
+            wake: Called before the spared one goes on, which then finds the others
+                ended, where the machine can end what stands still.
 
         Raises:
             SandboxError: If a member outlives its kill by seconds.
         """
         killed: set[int] = set()
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             stopped = self._sandbox.stop()
             try:
                 victims = self._members(spare) - killed
                 for pid in victims:
                     _kill(pid)
+                if stopped and self._sandbox.dies_stopped:
+                    _wait(lambda: all(map(_has_ended, victims)))  # noqa: B023 - at once
+                if wake is not None and number == 0:
+                    wake()
             finally:
                 self._sandbox.resume()
             killed |= victims
@@ -123,11 +140,24 @@ class BornSince:
         return pid in self._earlier and seen.started <= self._began
 
     def _wait_for_end(self, pids: set[int]) -> None:
-        deadline = time.monotonic() + _KILL_S
-        while left := pids.intersection(self._sandbox.members()):
-            if time.monotonic() > deadline:
-                raise SandboxError(f"{len(left)} killed processes did not end.")
-            time.sleep(0.0005)
+        if not _wait(lambda: pids.isdisjoint(self._sandbox.members())):
+            raise SandboxError("Killed processes did not end.")
+
+
+def _wait(reached: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _KILL_S
+    while not reached():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)
+    return True
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return stat_fields(pid)[0] in _ENDED
+    except ProcessLookupError:
+        return True
 
 
 def _kill(pid: int) -> None:

@@ -198,6 +198,26 @@ BOMBS = (
 )
 
 
+WITH_JOBS = (
+    "sleep 100 & wait",
+    "sleep 100 & sleep 200 & sleep 300",
+    "coproc sleep 100; wait",
+    "read line < <(sleep 100)",
+    "sleep 100 & for i in 1 2; do sleep 200; done",
+)
+
+
+def test_what_is_told_of_killed_jobs_is_the_same_each_time(make: MakeEnv) -> None:
+    env = make(task=TASK, step_timeout_s=0.3)
+    told = []
+    for _ in range(4):
+        env.reset(seed=1)
+        told.append([run(env, line)[0] for job in WITH_JOBS for line in (job, "echo")])
+
+    assert told[1:] == told[:1] * 3
+    assert "timed out" in told[0][0]
+
+
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_ends_within_its_step_and_leaves_the_slot_clean(
     make: MakeEnv, bomb: str

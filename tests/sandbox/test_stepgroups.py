@@ -39,6 +39,8 @@ class Descendants:
             pid = parents[pid]
         return pid in self.roots
 
+    dies_stopped = True
+
     def stop(self) -> bool:
         self.stops += 1
         return True
@@ -112,6 +114,21 @@ def test_a_released_shell_is_not_killed_but_its_children_are() -> None:
 
         assert group.kill() == 1
         wait_for(sandbox, 1)
+
+
+def test_the_spared_one_goes_on_when_all_others_have_ended() -> None:
+    with shell() as (pid, tell):
+        sandbox = Descendants(pid)
+        group = BornSince(sandbox, init=1)
+        group.add(pid)
+        tell("sleep 60 & sleep 70 &")
+        wait_for(sandbox, 3)
+        seen = []
+
+        group.kill(spare=pid, wake=lambda: seen.append(sandbox.members()))
+
+        assert seen == [[pid]]
+        assert sandbox.stops == 0
 
 
 def test_init_is_nobodys_step() -> None:

@@ -119,14 +119,13 @@ class LastingShell:
     def _abort(self, shell: Shell, group: StepGroup, capture: Capture) -> Ended:
         """Stop a command that is out of time; the shell too, if it must be.
 
-        The signal comes first: bash acts on it as soon as the program that it waits
-        for is gone, and so never starts the next one.
+        The signal comes before the shell goes on: bash acts on it as soon as it finds
+        that the program it waits for is gone, and so never starts the next one.
         """
         end = time.monotonic() + self._grace_s
         while (now := time.monotonic()) < end:
-            shell.interrupt()
             with boundary(SandboxError, "ending a step"):
-                group.kill(spare=shell.pid)
+                group.kill(spare=shell.pid, wake=shell.interrupt)
             ended = shell.wait(capture, min(end, now + _PATIENCE_S))
             if ended is not None:
                 return ended

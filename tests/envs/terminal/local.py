@@ -13,7 +13,7 @@ import shutil
 import signal
 import socket
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -70,7 +70,9 @@ class LocalGroup:
     def release(self, pid: int) -> None:
         self._added.discard(pid)
 
-    def kill(self, *, spare: int = 0) -> int:
+    def kill(self, *, spare: int = 0, wake: Callable[[], None] | None = None) -> int:
+        if wake is not None:
+            wake()
         members = (self._sandbox.members() - self._earlier) | self._added
         for pid in members - {spare}:
             try:
