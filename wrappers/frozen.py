@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 from typing_extensions import override
 
 from rlvr_envs.errors import WorldError
-from rlvr_envs.records import Outcome, Status
+from rlvr_envs.records import Event, Outcome, Status
 from rlvr_envs.state import FrozenState, Judgeable, Runner
 from rlvr_envs.verifiers import judge
 
@@ -25,7 +26,8 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
 
     ``info["outcome"]`` and ``info["scorable"]`` appear at the end of an episode. A
     fault of the world or of the judge is an outcome of its own, ``infra_error``;
-    `step` never raises one.
+    `step` never raises one. What was still running, and was killed, is told as events
+    of the kind ``survivor``.
 
     Args:
         env: Its bare environment is `Judgeable`.
@@ -62,25 +64,35 @@ class FrozenStateVerify(gym.Wrapper[Any, Any, Any, Any]):
         if not (terminated or truncated):
             return observation, float(reward), terminated, truncated, info
         outcome = info.get("outcome")
+        survivors: tuple[str, ...] = ()
         if not _is_void(outcome):
-            verdict = self._verdict()
+            verdict, survivors = self._verdict()
             outcome, reward = verdict.to_json(), verdict.reward
         scorable = not _is_void(outcome)
         self.infra_errors += not scorable
         info = {**info, "outcome": outcome, "scorable": scorable}
+        if survivors:
+            info["events"] = [*info.get("events", ()), *_events(survivors)]
         return observation, float(reward), terminated, truncated, info
 
-    def _verdict(self) -> Outcome:
+    def _verdict(self) -> tuple[Outcome, tuple[str, ...]]:
         env = cast("Judgeable", self.env.unwrapped)
+        survivors: tuple[str, ...] = ()
         began = time.monotonic()
         try:
             frozen = env.freeze()
             self._spent["freeze_s"] = time.monotonic() - began
+            survivors = frozen.survivors
             outcome = self._judging(frozen, env.instance, env.runner())
             self._spent["judge_s"] = time.monotonic() - began - self._spent["freeze_s"]
         except WorldError as error:
-            return Outcome(Status.INFRA_ERROR, 0.0, reason=str(error))
-        return outcome
+            outcome = Outcome(Status.INFRA_ERROR, 0.0, reason=str(error))
+        return outcome, survivors
+
+
+def _events(survivors: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for command, count in sorted(Counter(survivors).items()):
+        yield Event("survivor", count, command).to_json()
 
 
 def _is_void(outcome: Any) -> bool:

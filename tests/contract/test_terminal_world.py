@@ -218,6 +218,19 @@ def test_what_is_told_of_killed_jobs_is_the_same_each_time(make: MakeEnv) -> Non
     assert "timed out" in told[0][0]
 
 
+@pytest.mark.parametrize("left", ["", "sleep 500 & setsid sleep 600 & sleep 500 &"])
+def test_what_an_agent_leaves_running_is_an_event(make: MakeEnv, left: str) -> None:
+    env = make(task=TASK)
+    env.reset()
+    run(env, left or "sleep 0.01")
+
+    info = env.step(SUBMIT)[4]
+
+    told = [(event["detail"], event["count"]) for event in info["events"]]
+    assert told == ([("sleep 500", 2), ("sleep 600", 1)] if left else [])
+    assert {event["kind"] for event in info["events"]} <= {"survivor"}
+
+
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_ends_within_its_step_and_leaves_the_slot_clean(
     make: MakeEnv, bomb: str

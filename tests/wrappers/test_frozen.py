@@ -25,6 +25,7 @@ class Ending:
     truncated: bool = False
     info: dict[str, Any] = field(default_factory=dict)
     freezing: WorldError | None = None
+    survivors: tuple[str, ...] = ()
 
 
 class Toy(gym.Env[str, str]):
@@ -47,7 +48,8 @@ class Toy(gym.Env[str, str]):
         self.frozen += 1
         if self.ending.freezing:
             raise self.ending.freezing
-        return FrozenState(Path("/nowhere"), Snapshot(()))
+        alive = self.ending.survivors
+        return FrozenState(Path("/nowhere"), Snapshot(()), survivors=alive)
 
     def runner(self) -> Runner:
         return "the runner"  # type: ignore[return-value]  # the judge is a double
@@ -83,6 +85,20 @@ def test_an_episode_is_judged_at_its_end_however_it_ends(ending: Ending) -> None
     assert (reward, env.frozen, info["scorable"]) == (1.0, 1, True)
     assert info["outcome"] == PASSED.to_json()
     assert given[1:] == ["the instance", "the runner"]
+
+
+def test_what_was_still_running_is_told_as_events() -> None:
+    seen = {"kind": "dns", "count": 1, "detail": "x.test"}
+    ending = Ending(info={"events": [seen]}, survivors=("sleep 9", "cat", "sleep 9"))
+
+    (*_, info), _ = played(Toy(ending))
+
+    assert info["events"] == [
+        seen,
+        {"kind": "survivor", "count": 1, "detail": "cat"},
+        {"kind": "survivor", "count": 2, "detail": "sleep 9"},
+    ]
+    assert ending.info["events"] == [seen], "another's list was changed"
 
 
 def test_a_world_that_breaks_while_freezing_is_void() -> None:
