@@ -15,11 +15,16 @@ from rlvr_envs.envs.sql_rest.observation import render
 from rlvr_envs.envs.sql_rest.wire import Answer, SqlError, Wire
 from rlvr_envs.records import ErrorKind, Event, ToolResult
 from rlvr_envs.sandbox.postgres.clone import Clone
-
-SHOWN_NAME = "agent"
-"""What the names of the episode's database and role, which differ, are shown as."""
+from rlvr_envs.sandbox.postgres.showing import shown
 
 _DENIED = "42501"
+_READ_ONLY = "25006"
+_NO_LOOK = "cannot execute {} in a read-only transaction"
+_LOOKS = frozenset({"", "SHOW", "EXPLAIN", "DO", "PREPARE", "DEALLOCATE"})
+_COUNTED_LOOKS = ("SELECT ", "COPY ")
+"""Tags of what shows something; ``VALUES``, ``TABLE`` and ``EXECUTE`` say SELECT. A
+prepared statement is no more than a name for one."""
+
 _STATES = {
     TransactionStatus.INTRANS: "[a transaction is open]",
     TransactionStatus.INERROR: "[the transaction failed: ROLLBACK ends it]",
@@ -228,7 +233,7 @@ class SqlSession(Session):
 
     @override
     def _plain(self, text: str) -> str:
-        return text.replace(self._clone.name, SHOWN_NAME)
+        return shown(text, self._clone.name)
 
     @override
     def _open(self) -> Channel:
@@ -261,8 +266,9 @@ class ReadSession(SqlSession):
     """A door that only looks, whatever the agent's role may do elsewhere.
 
     Each statement stands in a read-only transaction of its own, which is rolled
-    back: settings and cursors end with it. Over the extended protocol a statement
-    cannot bring another one along, and one that ends the transaction ends itself.
+    back. Over the extended protocol a statement cannot bring another one along. One
+    that shows nothing, and so would only change what later ones meet (a setting, a
+    cursor, the transaction itself), is undone as well, and answered with an error.
 
     Source:
         Own rule: ARCHITECTURE.md#sql-observations.
@@ -274,6 +280,9 @@ class ReadSession(SqlSession):
         if begun.error is not None or begun.timed_out:
             return begun
         answer = self._wire.run(query, deadline)
+        looks = answer.tag in _LOOKS or answer.tag.startswith(_COUNTED_LOOKS)
+        if answer.error is None and not looks:
+            answer.error = SqlError(_READ_ONLY, "ERROR", _NO_LOOK.format(answer.tag))
         if not answer.lost and self._wire.transaction is not TransactionStatus.IDLE:
             ended = self._wire.run(b"ROLLBACK", time.monotonic() + self._step_timeout_s)
             answer.lost = ended.lost

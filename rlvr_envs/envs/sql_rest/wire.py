@@ -143,6 +143,8 @@ class Wire:
             answer.error = answer.error or _LOST
         answer.notices = self._notices
         answer.lost = answer.lost or self._pgconn.status == ConnStatus.BAD
+        if answer.lost and not answer.tag:
+            answer.error = answer.error or _LOST
         return answer
 
     def _ask(self, statement: bytes, deadline: float) -> None:

@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Callable
 
+import psycopg
 import pytest
 
-from rlvr_envs.envs.sql_rest.session import SqlSession
+from rlvr_envs.envs.sql_rest.session import ReadSession, SqlSession
 from rlvr_envs.records import ErrorKind
 from rlvr_envs.sandbox.postgres.roles import Rights
 from tests.databases import READ_ONLY_ATTACKS, MakeClone
@@ -83,6 +84,73 @@ def test_a_read_only_door_writes_nothing(clone_of: MakeClone) -> None:
         assert session.sql("SELECT 1 AS one").ok
     clone.freeze()
     assert clone.diff().empty
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        "SET transaction_read_only = off",
+        "SET search_path = public",
+        "RESET ALL",
+        "COMMIT",
+        "ROLLBACK",
+        "BEGIN",
+        "SAVEPOINT here",
+        "DECLARE c CURSOR FOR SELECT 1",
+        "LOCK TABLE orders IN ACCESS SHARE MODE",
+    ],
+)
+def test_what_shows_nothing_is_an_error_where_one_only_looks(
+    clone_of: MakeClone, statement: str
+) -> None:
+    session = ReadSession(clone_of(Rights.WRITE))
+
+    result = session.sql(statement)
+
+    assert result.error_kind is ErrorKind.TOOL_ERROR
+    assert re.search(r"ERROR 25006: cannot execute [A-Z ]+ in a read-only", result.text)
+    assert "25006" in session.sql("UPDATE orders SET total = 0").text
+    assert session.sql("SELECT 1 AS one").text == "one\n1\n(1 row)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "VALUES (1)",
+        "TABLE orders",
+        "SHOW timezone",
+        "EXPLAIN SELECT 1",
+        "COPY (SELECT 1) TO STDOUT",
+        "PREPARE one AS SELECT 1",
+        "DO $$ BEGIN RAISE NOTICE 'so'; END $$",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "-- nothing",
+    ],
+)
+def test_what_looks_is_none(clone_of: MakeClone, statement: str) -> None:
+    result = ReadSession(clone_of(Rights.READ)).sql(statement)
+
+    assert result.ok, result.text
+
+
+def test_a_session_that_heeds_no_cancelling_is_lost(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unheard(**_: object) -> None:
+        raise psycopg.OperationalError
+
+    session = opened(step_timeout_s=0.2)
+    monkeypatch.setattr(session._connection, "cancel_safe", unheard)
+
+    result = session.sql("SELECT pg_sleep(60)")
+
+    assert result.timed_out
+    assert result.text.splitlines()[:2] == [
+        "FATAL 08006: the connection was lost",
+        "[the statement was stopped after 0.2 s]",
+    ]
+    assert session.sql("SELECT 1 AS one").ok
 
 
 def test_the_schema_shows_columns_and_constraints(opened: Open) -> None:
