@@ -76,6 +76,7 @@ class DdlObject:
 
     Attributes:
         type: ``table``, ``index``, ``view``, ...
+        identity: Its name in full; empty where the server has none.
         temporary: Whether it was the session's own and ended with it.
     """
 

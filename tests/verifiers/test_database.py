@@ -25,6 +25,7 @@ from rlvr_envs.relational import (
 from rlvr_envs.sandbox.postgres.catalogue import catalogue, compare
 from rlvr_envs.sandbox.postgres.clone import Clone
 from rlvr_envs.sandbox.postgres.roles import Rights
+from rlvr_envs.sandbox.postgres.showing import shown_definition
 from rlvr_envs.state import FrozenState
 from rlvr_envs.verifiers import Context, Findings, Judge, Verifier
 from rlvr_envs.verifiers.database import undeclared
@@ -306,7 +307,8 @@ def give_public(clone: Clone) -> tuple[CatalogueChange, ...]:
     admin.execute(sql.SQL("ALTER SCHEMA public OWNER TO {0}").format(role))
     admin.execute(sql.SQL("ALTER TABLE public.orders OWNER TO {0}").format(role))
     admin.execute(sql.SQL("ALTER DATABASE {0} OWNER TO {0}").format(role))
-    return compare(before, catalogue(admin))
+    changes = compare(before, catalogue(admin))
+    return tuple(shown_definition(change, clone.name) for change in changes)
 
 
 def play(clone: Clone, *statements: str) -> DatabaseFacts:

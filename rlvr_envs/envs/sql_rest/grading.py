@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg.rows import dict_row
 from rlvr_envs.errors import SandboxError, VerifierError, boundary
 from rlvr_envs.sandbox.postgres.clone import Clone
 from rlvr_envs.sandbox.postgres.cluster import Connection
+from rlvr_envs.sandbox.postgres.showing import shown
 from rlvr_envs.state import QueryResult, RunRequest, RunResult
 
 ROWS_MAX = 10_000
@@ -51,10 +53,12 @@ class GraderQueries(NoCommands):
             SandboxError: If the server is gone.
             VerifierError: If the statement is wrong on the untouched database too.
         """
+        name = self._clone.name
         try:
-            return _run(self._clone.grader(), statement, values)
+            return _shown(_run(self._clone.grader(), statement, values), name)
         except psycopg.Error as error:
-            told = f"{error.sqlstate}: {error.diag.message_primary or error}"
+            said = f"{error.sqlstate}: {error.diag.message_primary or error}"
+            told = shown(said, name)
         with boundary(SandboxError, "reading the untouched database"):
             untouched = self._clone.template.baseline().connection
         try:
@@ -62,6 +66,17 @@ class GraderQueries(NoCommands):
         except psycopg.Error as error:
             raise VerifierError(f"The check's statement fails: {error}") from error
         return QueryResult(problem=told)
+
+
+def _shown(found: QueryResult, name: str) -> QueryResult:
+    rows = (
+        {
+            column: shown(value, name) if isinstance(value, str) else value
+            for column, value in row.items()
+        }
+        for row in found.rows
+    )
+    return replace(found, rows=tuple(rows))
 
 
 def _run(

@@ -24,6 +24,7 @@ from rlvr_envs.sandbox.postgres.naming import owned_name
 from rlvr_envs.sandbox.postgres.prepared import prepared, undo
 from rlvr_envs.sandbox.postgres.preparing import PUBLICATION
 from rlvr_envs.sandbox.postgres.roles import Access, Rights
+from rlvr_envs.sandbox.postgres.showing import shown_diff, shown_ledger
 from rlvr_envs.sandbox.postgres.templates import Template
 
 LIMIT_MESSAGES = 1_000_000
@@ -287,7 +288,8 @@ class Clone:
                 raise SandboxError(
                     "The server gave up the log of a database: others wrote too much."
                 ) from error
-        return decode((cast("bytes", data) for (data,) in found), until=nonce)
+        written = decode((cast("bytes", data) for (data,) in found), until=nonce)
+        return shown_ledger(written, self.name)
 
     def diff(self, *, limit_rows: int = LIMIT_ROWS) -> DatabaseDiff:
         """Return how rows and definitions differ from the template's.
@@ -300,13 +302,7 @@ class Clone:
         grader = self.grader()
         with boundary(SandboxError, "comparing a database with its template"):
             try:
-                return diff(
-                    grader,
-                    self.template.baseline(),
-                    expected=self._settings,
-                    found=role_settings(self.admin, self.name),
-                    limit_rows=limit_rows,
-                )
+                return self._differing(grader, limit_rows)
             except errors.LockNotAvailable:
                 return DatabaseDiff(complete=False)
 
@@ -327,16 +323,20 @@ class Clone:
             try:
                 with self._onlooker.transaction():
                     self._onlooker.execute(_ONLOOKER)
-                    self._seen = diff(
-                        self._onlooker,
-                        self.template.baseline(),
-                        expected=self._settings,
-                        found=role_settings(self.admin, self.name),
-                        limit_rows=limit_rows,
-                    )
+                    self._seen = self._differing(self._onlooker, limit_rows)
             except errors.LockNotAvailable:
                 return self._seen
         return self._seen
+
+    def _differing(self, reader: Connection, limit_rows: int) -> DatabaseDiff:
+        found = diff(
+            reader,
+            self.template.baseline(),
+            expected=self._settings,
+            found=role_settings(self.admin, self.name),
+            limit_rows=limit_rows,
+        )
+        return shown_diff(found, self.name)
 
     def grader(self) -> Connection:
         """Return a read-only connection of a role that the agent cannot be.

@@ -190,7 +190,7 @@ def _values(
 def _ddl(stage: str, content: str) -> DdlEvent:
     told = json.loads(content)
     objects = tuple(
-        DdlObject(item["type"], item["identity"], item["temporary"])
+        DdlObject(item["type"], item["identity"] or "", item["temporary"])
         for item in told.get("objects", ())
     )
     return DdlEvent(DdlStage(stage), told["tag"], objects)

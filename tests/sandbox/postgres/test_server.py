@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -122,8 +123,19 @@ def test_a_start_sweeps_what_the_dead_left(shared: Source) -> None:
     assert not LEFT.exists()
 
 
-def test_a_cluster_that_exists_serves_as_well(cluster: Cluster) -> None:
-    source = Source(dsn=cluster._conninfo)
+@pytest.fixture
+def theirs() -> Iterator[Cluster]:
+    """One that no other test has sessions in, which the end of its pools ends too."""
+    try:
+        made = Cluster.start()
+    except MissingRequirement as error:
+        pytest.skip(str(error))
+    with closing(made):
+        yield made
+
+
+def test_a_cluster_that_exists_serves_as_well(theirs: Cluster) -> None:
+    source = Source(dsn=theirs._conninfo)
 
     clone = sharing.lease(SMALL, Access(), source=source, pool_size=1)
 
@@ -132,8 +144,8 @@ def test_a_cluster_that_exists_serves_as_well(cluster: Cluster) -> None:
     clone.close()
     roles = set(clone._cluster.roles())
     sharing.close_clusters()
-    assert clone.name not in cluster.databases()
-    assert clone._cluster.grader in roles - set(cluster.roles())
+    assert clone.name not in theirs.databases()
+    assert clone._cluster.grader in roles - set(theirs.roles())
 
 
 def test_a_killed_keeper_takes_the_server_with_it(shared: Source) -> None:
