@@ -33,7 +33,7 @@ def scope_of(
 
     Args:
         method: In upper case.
-        path: As the agent wrote it, query included.
+        path: As the agent wrote it, query included; ``*`` is the service as a whole.
         headers: By name, in any case.
         state: What routes find as ``request.state``.
 
@@ -43,7 +43,7 @@ def scope_of(
     if len(path) > _LONGEST:
         raise ValueError(f"A path has at most {_LONGEST} characters.")
     parts = urlsplit(path)
-    if not path.startswith("/") or path.startswith("//"):
+    if path != "*" and (not path.startswith("/") or path.startswith("//")):
         raise ValueError("The path starts with one slash.")
     pairs = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
