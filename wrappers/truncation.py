@@ -18,7 +18,9 @@ class ClipObservation(gym.Wrapper[str, Any, str, Any]):
 
     The cut never splits a character, says how much it left out, and names the
     file inside the sandbox that holds the whole output. The count is in
-    ``info["truncated_bytes"]``.
+    ``info["truncated_bytes"]``: UTF-8 bytes of the text as it would have been shown, in
+    which a byte that is no UTF-8 takes four, so it can be above ``bytes_total``, which
+    counts what was printed.
 
     Args:
         env: The environment to wrap.
