@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from rlvr_envs.errors import MissingRequirement
 from rlvr_envs.records import Places
 from tests.contract.conftest import MakeEnv
 from tests.contract.worlds import SUBMIT, TASK, bash, run
@@ -216,6 +217,20 @@ def test_what_is_told_of_killed_jobs_is_the_same_each_time(make: MakeEnv) -> Non
 
     assert told[1:] == told[:1] * 3
     assert "timed out" in told[0][0]
+
+
+def test_a_machine_without_tmux_is_refused_by_the_first_reset(
+    make: MakeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env, later = make(task=TASK), make(task=TASK)
+    later.reset()
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    with pytest.raises(MissingRequirement, match="apt-get install tmux"):
+        env.reset()
+    later.reset()
+    *_, info = later.step('{"name": "screen", "arguments": {}}')
+    assert info["outcome"]["status"] == "infra_error"
 
 
 @pytest.mark.parametrize("left", ["", "sleep 500 & setsid sleep 600 & sleep 500 &"])

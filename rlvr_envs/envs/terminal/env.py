@@ -10,6 +10,7 @@ from typing_extensions import override
 from rlvr_envs.envs.arguments import check_kind
 from rlvr_envs.envs.base import ToolEnv, World
 from rlvr_envs.envs.options import Options
+from rlvr_envs.envs.terminal.screen import check as check_screen
 from rlvr_envs.envs.terminal.tools import TOOLS
 from rlvr_envs.envs.terminal.world import Build, TerminalWorld
 from rlvr_envs.registration import load
@@ -38,9 +39,13 @@ class TerminalEnv(ToolEnv):
             load(sandbox) if isinstance(sandbox, str) else sandbox
         )
         self._dispatcher = Dispatcher(TOOLS)
+        self._has_screen = False
 
     @override
     def _open(self, instance: Instance, options: Options) -> World:
+        if not self._has_screen:
+            check_screen()
+            self._has_screen = True
         return TerminalWorld(
             Build(
                 instance=instance,

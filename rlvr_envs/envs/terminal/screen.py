@@ -19,13 +19,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rlvr_envs.envs.terminal import holder
 from rlvr_envs.envs.terminal.observation import render_output, with_notices
 from rlvr_envs.envs.terminal.shell import Launch
-from rlvr_envs.errors import MissingRequirement
+from rlvr_envs.errors import MissingRequirement, SandboxError
 from rlvr_envs.sandbox.base import Sandbox
 
 COLUMNS, ROWS = 80, 24
@@ -71,9 +72,8 @@ class Screen:
         cwd: Where it starts.
 
     Raises:
-        MissingRequirement: If tmux or libtmux is not installed.
         ScreenFailed: If the shell cannot be started.
-        SandboxError: If the sandbox is gone.
+        SandboxError: If the sandbox is gone, or tmux from this machine.
     """
 
     def __init__(self, sandbox: Sandbox, launch: Launch, *, cwd: str) -> None:
@@ -191,19 +191,30 @@ class Screen:
         return list(done.stdout)
 
 
-def _server() -> Any:
+def check() -> None:
+    """See that a screen can be had on this machine, without opening one.
+
+    Raises:
+        MissingRequirement: If tmux or libtmux is not installed.
+    """
     if shutil.which("tmux") is None:
         raise MissingRequirement(
             "The screen tools need tmux on the host.",
             remedy="apt-get install tmux.",
         )
-    try:
-        libtmux = importlib.import_module("libtmux")
-    except ImportError as error:
+    if find_spec("libtmux") is None:
         raise MissingRequirement(
             "The screen tools need libtmux.",
             remedy="pip install 'rlvr-envs[terminal]'.",
-        ) from error
+        )
+
+
+def _server() -> Any:
+    try:
+        check()
+    except MissingRequirement as error:
+        raise SandboxError(f"A screen was to be had before: {error}") from error
+    libtmux = importlib.import_module("libtmux")
     return libtmux.Server(socket_path="unset", config_file=os.devnull)
 
 

@@ -217,7 +217,6 @@ class TerminalSession:
 
         Raises:
             SandboxError: If the sandbox is gone.
-            MissingRequirement: If tmux or libtmux is not installed.
         """
         return self._on_screen((), literal=False)
 
@@ -230,7 +229,6 @@ class TerminalSession:
 
         Raises:
             SandboxError: If the sandbox is gone.
-            MissingRequirement: If tmux or libtmux is not installed.
         """
         return self._on_screen(keys, literal=literal)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rlvr_envs.envs.terminal.screen import check
 from rlvr_envs.errors import MissingRequirement, SandboxError
 from tests.envs.terminal.conftest import Terminal, host_commands
 from tests.envs.terminal.local import LocalSandbox
@@ -164,11 +165,21 @@ def test_a_sandbox_that_is_gone_is_the_worlds_fault(terminal: Terminal) -> None:
 
 
 def test_a_host_without_tmux_is_told_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check()
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    with pytest.raises(MissingRequirement, match="apt-get install tmux"):
+        check()
+
+
+def test_a_tmux_that_goes_while_an_episode_lasts_is_the_worlds_fault(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
 
-    with pytest.raises(MissingRequirement, match="apt-get install tmux"):
+    with pytest.raises(SandboxError, match="apt-get install tmux"):
         terminal.session.screen()
 
 
