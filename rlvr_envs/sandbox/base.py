@@ -56,6 +56,16 @@ class Bind:
     reowned: bool = False
 
 
+def check_name(name: str) -> None:
+    """Refuse what is no name of a harness file.
+
+    Raises:
+        ValueError: If it is no plain file name.
+    """
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"A harness file has a plain name, not {name!r}.")
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
     """What to build.
@@ -66,6 +76,9 @@ class SandboxSpec:
         targets: Empty folders to make at the root, for later `attach`.
         files: What is in the harness folder from the first moment, as by `put`; at
             most 100 KB together, without NUL bytes.
+
+    Raises:
+        ValueError: If a file's name is no plain one.
     """
 
     snapshot: Snapshot
@@ -75,6 +88,10 @@ class SandboxSpec:
     binds: tuple[Bind, ...] = ()
     targets: tuple[str, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.files:
+            check_name(name)
 
 
 AGENT_IDS = 100_000

@@ -7,19 +7,8 @@ import os
 from pathlib import Path
 
 from rlvr_envs.errors import SandboxError
-from rlvr_envs.sandbox.base import HARNESS_FOLDER, SandboxSpec
+from rlvr_envs.sandbox.base import HARNESS_FOLDER, SandboxSpec, check_name
 from rlvr_envs.sandbox.procfiles import epoch_of
-
-
-def plain(name: str) -> str:
-    """Return the name of a harness file.
-
-    Raises:
-        ValueError: If it is no plain file name.
-    """
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise ValueError(f"A harness file has a plain name, not {name!r}.")
-    return name
 
 
 class HarnessFolder:
@@ -47,7 +36,7 @@ class HarnessFolder:
             ValueError: If ``name`` is no plain file name.
             SandboxError: If the folder is full or gone.
         """
-        plain(name)
+        check_name(name)
         aside = self._folder / f".{next(self._numbers)}"
         try:
             self._write(aside, data)

@@ -27,7 +27,6 @@ from rlvr_envs.sandbox.base import (
     Bind,
     SandboxSpec,
 )
-from rlvr_envs.sandbox.harness import plain
 from rlvr_envs.sandbox.idmaps import IDS, IdMaps
 from rlvr_envs.sandbox.procfiles import epoch_of, proc_files
 from rlvr_envs.sandbox.wire import Packet
@@ -124,7 +123,7 @@ def world(packet: Packet, spec: SandboxSpec, room: Path, maps: IdMaps) -> None:
 def entry(packet: Packet, spec: SandboxSpec, room: Path) -> None:
     """Append what writes the harness's first files and lets init enter its root."""
     for name, data in spec.files.items():
-        packet.add("replace", "h", plain(name), spec.id_base, epoch_of(spec), 0, data)
+        packet.add("replace", "h", name, spec.id_base, epoch_of(spec), 0, data)
     packet.add("go", room, spec.hostname)
 
 

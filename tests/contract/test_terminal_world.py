@@ -237,7 +237,7 @@ def test_a_machine_without_tmux_is_refused_by_the_first_reset(
 def test_what_an_agent_leaves_running_is_an_event(make: MakeEnv, left: str) -> None:
     env = make(task=TASK)
     env.reset()
-    run(env, left or "sleep 0.01")
+    run(env, f"{left} sleep 0.5")
 
     info = env.step(SUBMIT)[4]
 
